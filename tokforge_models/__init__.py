@@ -1,0 +1,1 @@
+"""Bundles of MNN chat models: registry, draft resolution, verified transfer, store."""

@@ -1,0 +1,146 @@
+"""What a bundle is: the plain values that registry, resolution and store share.
+
+A bundle is a directory of files that MNN loads. These values describe one; they do no I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Literal
+
+SourceKind = Literal["hf", "modelscope", "url", "path", "package"]
+
+
+class Role(StrEnum):
+    """What a bundle is for."""
+
+    CHAT = "chat"
+    DRAFT = "draft"
+
+
+class FileRole(StrEnum):
+    """Whether MNN needs the file (required) or people may like to read it (reference)."""
+
+    REQUIRED = "required"
+    REFERENCE = "reference"
+
+
+class State(StrEnum):
+    """State of a bundle in the store. Only `READY` counts as installed."""
+
+    ABSENT = "absent"
+    PARTIAL = "partial"
+    READY = "ready"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One file of a bundle, as the registry knows it.
+
+    Attributes:
+        path: POSIX path relative to the bundle's directory.
+        role: required or reference.
+        size: exact bytes, or None where nobody published them.
+        sha256: lower-case hexadecimal digest, or None where nobody published it.
+        about_bytes: approximate size for display; never a pin.
+    """
+
+    path: str
+    role: FileRole = FileRole.REQUIRED
+    size: int | None = None
+    sha256: str | None = None
+    about_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a bundle can be had.
+
+    Written ``kind:location`` or ``kind:location@revision``; the revision is the commit on that
+    host. ``package:`` is relative to this package's ``embedded`` folder.
+    """
+
+    kind: SourceKind
+    location: str
+    revision: str | None = None
+
+    def __str__(self) -> str:
+        at = f"@{self.revision}" if self.revision else ""
+        return f"{self.kind}:{self.location}{at}"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a device must have. None means no condition.
+
+    Attributes:
+        platforms: names as in `tokforge_models.device.Platform`.
+        min_ram_gb: as phones are sold (GiB); a device passes with 0.85 of it.
+    """
+
+    platforms: tuple[str, ...] | None = None
+    min_ram_gb: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Runtime settings of one model. None means: whatever is weaker decides."""
+
+    backend: str | None = None
+    threads: int | None = None
+    precision: str | None = None
+    memory: str | None = None
+    power: str | None = None
+    sampler: str | None = None
+
+    def over(self, weaker: Settings) -> Settings:
+        """Fill what is None here from `weaker`."""
+        missing = {
+            field.name: getattr(weaker, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) is None
+        }
+        return replace(self, **missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One registry entry.
+
+    Attributes:
+        id: lower-case name that is also a directory name.
+        name: what people read.
+        family: models of one family share a vocabulary and an architecture.
+        aliases: other names people type.
+        base_model: the repository of the weights this was converted from.
+        sources: in order of preference; empty where there is no public address.
+        revision: label of this content; the commit where a hub has one; None if not yet known.
+        files: known files; empty where no list was published (then roles follow from
+            config.json and llm_config.json).
+        published_for: platforms that its publisher names; None where they name none.
+        context_length: tokens, or None where unknown.
+        settings: what the publisher recommends for this model.
+        d: draft length with which auto begins when this bundle is the draft.
+        pins_from: where sizes and digests were read.
+        defined_in: the registry file of this entry.
+    """
+
+    id: str
+    name: str
+    role: Role
+    family: str
+    aliases: tuple[str, ...] = ()
+    base_model: str | None = None
+    license: str | None = None
+    sources: tuple[Source, ...] = ()
+    revision: str | None = None
+    files: tuple[BundleFile, ...] = ()
+    needs: Needs = Needs()
+    published_for: tuple[str, ...] | None = None
+    context_length: int | None = None
+    settings: Settings = Settings()
+    d: int | None = None
+    pins_from: str | None = None
+    defined_in: str = ""
