@@ -1,0 +1,95 @@
+"""Paired decoding: draft, verify in one forward, accept, roll back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tokforge_engine.acceptance import accept
+from tokforge_engine.choice import greedy
+from tokforge_engine.drafting import Drafter
+from tokforge_engine.length import LengthController
+from tokforge_engine.model import LanguageModel
+from tokforge_engine.statistics import Tally
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One emitted token.
+
+    Attributes:
+        id: token id in the target's vocabulary.
+        drafted_by: name of the drafter that guessed it, or None where the target alone did.
+    """
+
+    id: int
+    drafted_by: str | None = None
+
+
+def decode(
+    target: LanguageModel,
+    drafter: Drafter,
+    prompt: Sequence[int],
+    *,
+    limit: int,
+    controller: LengthController,
+    stop_ids: Collection[int] = (),
+    tally: Tally,
+    choose: Callable[[NDArray[np.float32]], int] = greedy,
+) -> Iterator[Token]:
+    """Continue `prompt`, with the same tokens whatever the drafter guesses.
+
+    Ends after `limit` tokens or with the first stop token, which is handed out too. However it
+    ends, and also when its consumer abandons it, both caches hold at most the prompt and the
+    tokens handed out, without the last: no forward has seen that one.
+
+    Args:
+        target: its cache holds a proper prefix of `prompt` (nothing, for a first request).
+        drafter: its cache holds a prefix of `prompt`.
+        prompt: at least one id.
+        limit: tokens to hand out at most, at least 1.
+        controller: picks each round's draft length.
+        stop_ids: ids that end the text.
+        tally: counts and times what happens here.
+        choose: the target's choice from logits of shape [vocabulary].
+    """
+    context = list(prompt)
+    block: tuple[int, ...]
+    emitted = 0
+    try:
+        with tally.timed("prefill"):
+            first = choose(target.extend(context[target.length :])[0])
+        block, kept = (first,), 0
+        while True:
+            for place, token in enumerate(block):
+                context.append(token)
+                emitted += 1
+                tally.emit()
+                yield Token(token, drafter.name if place < kept else None)
+                if token in stop_ids or emitted == limit:
+                    return
+            # The verifying forward itself brings a token, so the last one is never drafted.
+            k = min(controller.pick(), limit - emitted - 1)
+            with tally.timed("draft"):
+                drafted = drafter.propose(context, k) if k > 0 else ()
+            with tally.timed("verify"):
+                logits = target.verify([context[-1], *drafted])
+                accepted = accept(drafted, map(choose, logits))
+            block, kept = accepted.tokens, accepted.kept
+            tally.round(len(drafted), accepted)
+            with tally.timed("rollback"):
+                _roll_back(target, drafter, len(context) + kept)
+    finally:
+        with tally.timed("rollback"):
+            _roll_back(target, drafter, len(prompt) + max(emitted - 1, 0))
+
+
+def _roll_back(target: LanguageModel, drafter: Drafter, length: int) -> None:
+    if length < target.length:
+        target.rollback(length)
+    drafter.keep(length)

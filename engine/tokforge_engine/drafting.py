@@ -1,0 +1,87 @@
+"""Where guesses come from.
+
+A drafter proposes tokens that may follow a context. It may keep a cache, and is told after each
+round how much of what it saw has become certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tokforge_engine.choice import greedy
+from tokforge_engine.model import LanguageModel
+
+
+class Drafter(Protocol):
+    """Proposes continuations of a context."""
+
+    @property
+    def name(self) -> str:
+        """By whom a token was drafted, as statistics and tokens show it."""
+        ...
+
+    def propose(self, context: Sequence[int], k: int, /) -> Sequence[int]:
+        """Up to `k` ids that may follow `context`; fewer, or none, where there is no guess.
+
+        `context` begins with all that `keep` has confirmed.
+        """
+        ...
+
+    def keep(self, length: int) -> None:
+        """The first `length` tokens of the context followed by the last proposal are final.
+
+        What was cached after them is not, and must be forgotten.
+        """
+        ...
+
+
+class NoDraft:
+    """Never guesses: plain decoding."""
+
+    name = "none"
+
+    def propose(self, _context: Sequence[int], _k: int, /) -> Sequence[int]:
+        """No ids."""
+        return ()
+
+    def keep(self, length: int) -> None:
+        """Nothing is cached."""
+
+
+class DraftModel:
+    """A small language model that guesses greedily for a large one.
+
+    It is not given a context before its first guess is wanted, and catches up in one forward.
+
+    Args:
+        model: the draft; its KV cache belongs to this drafter.
+        vocabulary: the target's; no id from outside it is ever proposed.
+        name: how tokens name it.
+    """
+
+    def __init__(self, model: LanguageModel, vocabulary: int, name: str = "draft") -> None:
+        self.name = name
+        self._model = model
+        # A draft padded further than its target may prefer an id that the target does not have.
+        self._shared = min(model.vocabulary, vocabulary)
+
+    def propose(self, context: Sequence[int], k: int) -> Sequence[int]:
+        """Up to `k` ids, fewer where the draft's own context ends."""
+        model = self._model
+        if model.context_length is not None:
+            k = min(k, model.context_length - len(context) + 1)
+        pending = context[model.length :]
+        if k < 1 or max(pending) >= model.vocabulary:
+            return ()
+        drafted: list[int] = []
+        for _ in range(k):
+            logits = model.extend(pending)
+            drafted.append(greedy(logits[0, : self._shared]))
+            pending = drafted[-1:]
+        return drafted
+
+    def keep(self, length: int) -> None:
+        """Roll the draft's cache back to what is final."""
+        if length < self._model.length:
+            self._model.rollback(length)

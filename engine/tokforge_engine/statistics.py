@@ -1,0 +1,121 @@
+"""What a generation did and where its time went.
+
+`Tally` counts while decoding runs; `Statistics` is the frozen result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from tokforge_engine.acceptance import Accepted
+
+Activity = Literal["prefill", "draft", "verify", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counts and seconds of one generation.
+
+    Attributes:
+        rounds: forwards of the target after the prompt's, with or without a draft.
+        drafted: tokens that drafters proposed.
+        accepted: proposed tokens that the target agreed with.
+        accepted_by_position: `accepted`, split by place in the draft (index 0 is the first).
+        drafted_by_position: `drafted`, split in the same way.
+        emitted: tokens handed out, a stop token included. Each round brings its accepted tokens
+            and one more; the prompt's forward brings one; what followed a stop token or a limit
+            in its block was not handed out.
+        prefill_seconds: in the target's forward of the prompt, the first token's choice included.
+        draft_seconds: in drafters, their own catching up with the context included.
+        verify_seconds: in forwards of the target after the prompt's, choices included.
+        rollback_seconds: in rolling caches back.
+        other_seconds: the rest, consumers of the tokens included.
+    """
+
+    rounds: int
+    drafted: int
+    accepted: int
+    accepted_by_position: tuple[int, ...]
+    drafted_by_position: tuple[int, ...]
+    emitted: int
+    prefill_seconds: float
+    draft_seconds: float
+    verify_seconds: float
+    rollback_seconds: float
+    other_seconds: float
+
+    @property
+    def decode_seconds(self) -> float:
+        """Everything after the prompt's forward."""
+        return self.draft_seconds + self.verify_seconds + self.rollback_seconds + self.other_seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens after the first, a second of decoding; 0.0 where there was none."""
+        if self.emitted < 2 or self.decode_seconds <= 0.0:
+            return 0.0
+        return (self.emitted - 1) / self.decode_seconds
+
+
+class Tally:
+    """Counts and clocks of a running generation.
+
+    Args:
+        clock: seconds from any fixed point, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._seconds: dict[Activity, float] = dict.fromkeys(
+            ("prefill", "draft", "verify", "rollback"), 0.0
+        )
+        self._drafted: list[int] = []
+        self._accepted: list[int] = []
+        self._rounds = 0
+        self._emitted = 0
+
+    @contextmanager
+    def timed(self, activity: Activity) -> Iterator[None]:
+        """Charge the time of a ``with`` block to `activity`."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._seconds[activity] += self._clock() - began
+
+    def round(self, drafted: int, accepted: Accepted) -> None:
+        """Count one verification of `drafted` tokens."""
+        self._rounds += 1
+        missing = drafted - len(self._drafted)
+        self._drafted += [0] * missing
+        self._accepted += [0] * missing
+        for position in range(drafted):
+            self._drafted[position] += 1
+        for position in range(accepted.kept):
+            self._accepted[position] += 1
+
+    def emit(self) -> None:
+        """Count one token that is about to be handed out."""
+        self._emitted += 1
+
+    def statistics(self) -> Statistics:
+        """The counts so far, with all time since construction accounted for."""
+        total = self._clock() - self._began
+        return Statistics(
+            rounds=self._rounds,
+            drafted=sum(self._drafted),
+            accepted=sum(self._accepted),
+            accepted_by_position=tuple(self._accepted),
+            drafted_by_position=tuple(self._drafted),
+            emitted=self._emitted,
+            prefill_seconds=self._seconds["prefill"],
+            draft_seconds=self._seconds["draft"],
+            verify_seconds=self._seconds["verify"],
+            rollback_seconds=self._seconds["rollback"],
+            other_seconds=total - sum(self._seconds.values()),
+        )

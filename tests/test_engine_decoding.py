@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_models import Script, ToyModel, one_hot, table
+
+from tokforge_engine.decoding import Token, decode
+from tokforge_engine.drafting import DraftModel, NoDraft
+from tokforge_engine.length import FixedLength
+from tokforge_engine.statistics import Tally
+
+VOCABULARY = 12
+
+
+def successor(offset=1):
+    return ToyModel(VOCABULARY, one_hot(VOCABULARY, lambda ids: (ids[-1] + offset) % VOCABULARY))
+
+
+def run(target, drafter, prompt, d=3, **options):
+    tally = Tally()
+    options.setdefault("limit", 20)
+    tokens = list(
+        decode(target, drafter, prompt, controller=FixedLength(d), tally=tally, **options)
+    )
+    return tokens, tally.statistics()
+
+
+def ids(tokens):
+    return [token.id for token in tokens]
+
+
+def test_plain_decoding_feeds_one_token_a_forward():
+    target = successor()
+    tokens, statistics = run(target, NoDraft(), [3], limit=5)
+    assert tokens == [Token(4), Token(5), Token(6), Token(7), Token(8)]
+    assert target.widths == [1] * 5
+    assert statistics.rounds == 4
+    assert statistics.drafted == 0
+
+
+def test_a_draft_equal_to_its_target_is_accepted_whole():
+    tokens, statistics = run(successor(), DraftModel(successor(), VOCABULARY), [3], limit=21)
+    assert statistics.accepted == statistics.drafted == 15
+    assert statistics.rounds == 5
+    assert statistics.accepted_by_position == (5, 5, 5)
+    assert [token.drafted_by for token in tokens[:9]] == [None, *["draft"] * 3, None] + [
+        "draft"
+    ] * 3 + [None]
+
+
+def test_a_draft_that_disagrees_is_accepted_less_and_changes_nothing():
+    often = ToyModel(
+        VOCABULARY,
+        one_hot(VOCABULARY, lambda ids: (ids[-1] + (2 if ids[-1] % 4 == 0 else 1)) % VOCABULARY),
+    )
+    plain, _ = run(successor(), NoDraft(), [3])
+    agreeing, best = run(successor(), DraftModel(successor(), VOCABULARY), [3])
+    paired, statistics = run(successor(), DraftModel(often, VOCABULARY), [3])
+    assert ids(paired) == ids(agreeing) == ids(plain)
+    assert 0 < statistics.accepted < statistics.drafted
+    assert statistics.rounds > best.rounds
+
+
+def test_the_first_drafted_token_is_verified():
+    wrong = DraftModel(successor(offset=5), VOCABULARY)
+    tokens, statistics = run(successor(), wrong, [3], limit=6)
+    assert ids(tokens) == [4, 5, 6, 7, 8, 9]
+    assert statistics.accepted == 0
+    assert all(token.drafted_by is None for token in tokens)
+
+
+@pytest.mark.parametrize("stop", range(4, 11))
+def test_a_stop_token_anywhere_in_a_block_ends_there(stop):
+    target, draft = successor(), successor()
+    tokens, statistics = run(target, DraftModel(draft, VOCABULARY), [3], stop_ids={stop})
+    assert ids(tokens) == list(range(4, stop + 1))
+    assert statistics.emitted == len(tokens)
+    assert target.ids == [3, *range(4, stop)]
+
+
+@pytest.mark.parametrize("limit", range(1, 10))
+def test_the_limit_anywhere_in_a_block_ends_there(limit):
+    target, draft = successor(), successor()
+    tokens, _ = run(target, DraftModel(draft, VOCABULARY), [3], limit=limit)
+    assert ids(tokens) == [token % VOCABULARY for token in range(4, 4 + limit)]
+    assert target.ids == [3, *ids(tokens)[:-1]]
+    assert draft.ids == target.ids[: len(draft.ids)]
+
+
+def test_ties_go_to_the_lowest_id_in_both_paths():
+    def tied(ids):
+        return [1.0 if token in {5, 8, 2} else 0.0 for token in range(VOCABULARY)]
+
+    plain, _ = run(ToyModel(VOCABULARY, tied), NoDraft(), [3], limit=8)
+    draft = DraftModel(ToyModel(VOCABULARY, tied), VOCABULARY)
+    paired, statistics = run(ToyModel(VOCABULARY, tied), draft, [3], limit=8)
+    assert ids(plain) == ids(paired) == [2] * 8
+    assert statistics.accepted == statistics.drafted > 0
+
+
+def test_a_second_request_equals_the_first():
+    target = successor()
+    drafter = DraftModel(successor(offset=1), VOCABULARY)
+    first, before = run(target, drafter, [3, 7])
+    target.rollback(0)
+    drafter.keep(0)
+    second, after = run(target, drafter, [3, 7])
+    assert second == first
+    assert (after.rounds, after.accepted) == (before.rounds, before.accepted)
+
+
+def test_a_request_that_shares_a_beginning_prefills_only_the_rest():
+    target = successor()
+    run(target, NoDraft(), [3, 7], limit=3)
+    target.widths.clear()
+    tokens, _ = run(target, NoDraft(), [3, 7, 8, 9, 1, 2], limit=2)
+    assert ids(tokens) == [3, 4]
+    assert target.widths == [2, 1]
+
+
+@pytest.mark.parametrize("taken", range(1, 10))
+def test_an_abandoned_generator_rolls_back(taken):
+    target, draft = successor(), successor()
+    tokens = decode(
+        target,
+        DraftModel(draft, VOCABULARY),
+        [3],
+        limit=50,
+        controller=FixedLength(3),
+        tally=Tally(),
+    )
+    got = ids(itertools.islice(tokens, taken))
+    tokens.close()
+    assert target.ids == [3, *got[:-1]]
+    assert draft.ids == target.ids[: len(draft.ids)]
+
+
+def test_never_drafts_what_the_limit_would_throw_away():
+    target = successor()
+    _, statistics = run(target, DraftModel(successor(), VOCABULARY), [3], d=6, limit=4)
+    assert statistics.drafted == 2
+    assert target.widths == [1, 3]
+
+
+automata = st.integers(2, 6).flatmap(
+    lambda vocabulary: st.tuples(
+        st.just(vocabulary),
+        *[
+            st.lists(
+                st.lists(st.integers(0, 2), min_size=vocabulary, max_size=vocabulary),
+                min_size=1,
+                max_size=vocabulary**2,
+            )
+        ]
+        * 2,
+    )
+)
+
+
+@given(data=st.data(), automata=automata)
+def test_paired_equals_plain_whatever_the_models(data, automata):
+    vocabulary, target_rows, draft_rows = automata
+    tokens = st.integers(0, vocabulary - 1)
+    prompt = data.draw(st.lists(tokens, min_size=1, max_size=5))
+    stop_ids = data.draw(st.sets(tokens, max_size=1))
+    limit = data.draw(st.integers(1, 25))
+    d = data.draw(st.integers(0, 6))
+    draft_context = data.draw(st.none() | st.integers(1, 30))
+
+    plain, _ = run(
+        ToyModel(vocabulary, table(vocabulary, target_rows)),
+        NoDraft(),
+        prompt,
+        limit=limit,
+        stop_ids=stop_ids,
+    )
+    target = ToyModel(vocabulary, table(vocabulary, target_rows))
+    draft = ToyModel(vocabulary, table(vocabulary, draft_rows), draft_context)
+    drafter = DraftModel(draft, vocabulary)
+    paired, statistics = run(target, drafter, prompt, d=d, limit=limit, stop_ids=stop_ids)
+
+    assert ids(paired) == ids(plain)
+    assert target.ids == [*prompt, *ids(paired)[:-1]]
+    assert draft.ids == target.ids[: len(draft.ids)]
+    assert len(target.widths) == statistics.rounds + 1
+    assert sum(target.widths) == len(prompt) + statistics.rounds + statistics.drafted
+    assert statistics.emitted == len(paired)
+    drafted = [token for token in paired if token.drafted_by]
+    handed_out_late = statistics.accepted + statistics.rounds + 1 - statistics.emitted
+    assert 0 <= handed_out_late <= d
+    assert statistics.accepted - handed_out_late <= len(drafted) <= statistics.accepted
+    for kept, proposed in zip(
+        statistics.accepted_by_position, statistics.drafted_by_position, strict=True
+    ):
+        assert kept <= proposed
+
+
+@given(
+    script=st.lists(st.integers(0, VOCABULARY - 1), max_size=30),
+    d=st.integers(0, 5),
+    taken=st.integers(1, 30),
+)
+def test_any_drafter_abandoned_anywhere_leaves_both_caches_true(script, d, taken):
+    target = successor()
+    drafter = Script(script, start=2)
+    tokens = decode(target, drafter, [3, 4], limit=30, controller=FixedLength(d), tally=Tally())
+    got = ids(itertools.islice(tokens, taken))
+    tokens.close()
+    assert got == [token % VOCABULARY for token in range(5, 5 + taken)]
+    assert target.ids == [3, 4, *got[:-1]]
+    assert drafter.kept[-1] == len(target.ids)

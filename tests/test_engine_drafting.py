@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from toy_models import ToyModel, one_hot
+
+from tokforge_engine.drafting import DraftModel, NoDraft
+
+
+def counter(vocabulary, context_length=None):
+    step = one_hot(vocabulary, lambda ids: (ids[-1] + 1) % vocabulary)
+    return ToyModel(vocabulary, step, context_length)
+
+
+def test_no_draft_never_guesses():
+    assert NoDraft().propose([1, 2, 3], 5) == ()
+
+
+def test_guesses_greedily_and_catches_up_in_one_forward():
+    model = counter(10)
+    assert DraftModel(model, 10).propose([1, 2, 3], 3) == [4, 5, 6]
+    assert model.widths == [3, 1, 1]
+
+
+@pytest.mark.parametrize(("accepted", "fed"), [(0, 1), (1, 1), (2, 1), (3, 2)])
+def test_after_a_round_only_what_it_missed_is_fed(accepted, fed):
+    model = counter(10)
+    drafter = DraftModel(model, 10)
+    context = [1, 2, 3]
+    drafted = drafter.propose(context, 3)
+    drafter.keep(len(context) + accepted)
+    context = [*context, *drafted[:accepted], 9]
+    model.widths.clear()
+    drafter.propose(context, 1)
+    assert model.widths == [fed]
+    assert model.ids == context
+
+
+def test_never_proposes_an_id_that_the_target_lacks():
+    wide = ToyModel(10, lambda ids: [0, 1, 2, 0, 0, 0, 0, 0, 9, 9])
+    assert DraftModel(wide, 8).propose([1], 2) == [2, 2]
+
+
+def test_is_silent_about_ids_it_does_not_know():
+    model = counter(5)
+    assert DraftModel(model, 10).propose([1, 7], 2) == ()
+    assert model.ids == []
+
+
+@pytest.mark.parametrize(("length", "proposed"), [(5, 3), (7, 2), (8, 1), (9, 0), (12, 0)])
+def test_is_silent_where_its_own_context_ends(length, proposed):
+    drafter = DraftModel(counter(10, context_length=8), 10)
+    assert len(drafter.propose([1] * length, 3)) == proposed
