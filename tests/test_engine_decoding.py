@@ -22,6 +22,7 @@ def successor(offset=1):
 def run(target, drafter, prompt, d=3, **options):
     tally = Tally()
     options.setdefault("limit", 20)
+    options.setdefault("is_stop", set().__contains__)
     tokens = list(
         decode(target, drafter, prompt, controller=FixedLength(d), tally=tally, **options)
     )
@@ -75,7 +76,9 @@ def test_the_first_drafted_token_is_verified():
 @pytest.mark.parametrize("stop", range(4, 11))
 def test_a_stop_token_anywhere_in_a_block_ends_there(stop):
     target, draft = successor(), successor()
-    tokens, statistics = run(target, DraftModel(draft, VOCABULARY), [3], stop_ids={stop})
+    tokens, statistics = run(
+        target, DraftModel(draft, VOCABULARY), [3], is_stop={stop}.__contains__
+    )
     assert ids(tokens) == list(range(4, stop + 1))
     assert statistics.emitted == len(tokens)
     assert target.ids == [3, *range(4, stop)]
@@ -129,6 +132,7 @@ def test_an_abandoned_generator_rolls_back(taken):
         DraftModel(draft, VOCABULARY),
         [3],
         limit=50,
+        is_stop=set().__contains__,
         controller=FixedLength(3),
         tally=Tally(),
     )
@@ -175,12 +179,14 @@ def test_paired_equals_plain_whatever_the_models(data, automata):
         NoDraft(),
         prompt,
         limit=limit,
-        stop_ids=stop_ids,
+        is_stop=stop_ids.__contains__,
     )
     target = ToyModel(vocabulary, table(vocabulary, target_rows))
     draft = ToyModel(vocabulary, table(vocabulary, draft_rows), draft_context)
     drafter = DraftModel(draft, vocabulary)
-    paired, statistics = run(target, drafter, prompt, d=d, limit=limit, stop_ids=stop_ids)
+    paired, statistics = run(
+        target, drafter, prompt, d=d, limit=limit, is_stop=stop_ids.__contains__
+    )
 
     assert ids(paired) == ids(plain)
     assert target.ids == [*prompt, *ids(paired)[:-1]]
@@ -206,7 +212,15 @@ def test_paired_equals_plain_whatever_the_models(data, automata):
 def test_any_drafter_abandoned_anywhere_leaves_both_caches_true(script, d, taken):
     target = successor()
     drafter = Script(script, start=2)
-    tokens = decode(target, drafter, [3, 4], limit=30, controller=FixedLength(d), tally=Tally())
+    tokens = decode(
+        target,
+        drafter,
+        [3, 4],
+        limit=30,
+        controller=FixedLength(d),
+        is_stop=set().__contains__,
+        tally=Tally(),
+    )
     got = ids(itertools.islice(tokens, taken))
     tokens.close()
     assert got == [token % VOCABULARY for token in range(5, 5 + taken)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,10 +38,10 @@ def decode(
     *,
     limit: int,
     controller: LengthController,
-    stop_ids: Collection[int] = (),
+    is_stop: Callable[[int], bool],
     tally: Tally,
     choose: Callable[[NDArray[np.float32]], int] = greedy,
-) -> Iterator[Token]:
+) -> Generator[Token, None, None]:
     """Continue `prompt`, with the same tokens whatever the drafter guesses.
 
     Ends after `limit` tokens or with the first stop token, which is handed out too. However it
@@ -54,7 +54,7 @@ def decode(
         prompt: at least one id.
         limit: tokens to hand out at most, at least 1.
         controller: picks each round's draft length.
-        stop_ids: ids that end the text.
+        is_stop: whether an id ends the text.
         tally: counts and times what happens here.
         choose: the target's choice from logits of shape [vocabulary].
     """
@@ -71,7 +71,7 @@ def decode(
                 emitted += 1
                 tally.emit()
                 yield Token(token, drafter.name if place < kept else None)
-                if token in stop_ids or emitted == limit:
+                if is_stop(token) or emitted == limit:
                     return
             # The verifying forward itself brings a token, so the last one is never drafted.
             k = min(controller.pick(), limit - emitted - 1)

@@ -52,4 +52,14 @@ class EngineUnavailable(EngineError):
 
 
 class EngineCrashed(EngineError):
-    """The worker process died, hung or sent nonsense."""
+    """The worker process died, hung or sent nonsense.
+
+    Args:
+        message: as in `EngineError`.
+        hint: as in `EngineError`.
+        log: the end of what the process printed, for people who look for the cause.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", log: str = "") -> None:
+        self.log = log
+        super().__init__(message, hint=hint)

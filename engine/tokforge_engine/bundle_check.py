@@ -1,0 +1,219 @@
+"""Whether a bundle can be given to MNN: looked at without MNN.
+
+MNN follows a damaged bundle into a segmentation fault, so this looks first at what can be seen
+from outside: that the two configuration files parse, that the files they name are there and
+inside the bundle, that the graph is whole and the weight file as long as the graph asks.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from tokforge_engine.errors import BundleDamaged
+from tokforge_engine.net_file import NotWhole, read_net
+
+_MAX_CONFIG_BYTES = 16 * 2**20
+# First number in every tokenizer file that MNN reads.
+_TOKENIZER_MAGIC = "430"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBundle:
+    """What the checks read on the way.
+
+    Attributes:
+        path: the bundle's directory, absolute.
+        tokenizer: its tokenizer file.
+        weight_bytes: size of the weight file.
+        threads: what its config.json asks for, or None.
+        context_length: tokens it was made for, or None where it does not say.
+    """
+
+    path: Path
+    tokenizer: Path
+    weight_bytes: int
+    threads: int | None
+    context_length: int | None
+
+
+def check_bundle(path: Path) -> CheckedBundle:
+    """Look for whatever MNN would crash on, as far as it shows from outside.
+
+    Args:
+        path: the bundle's directory.
+
+    Raises:
+        BundleDamaged: names every fault that was found, not only the first.
+    """
+    if not path.is_dir():
+        raise BundleDamaged(
+            f"no bundle at {path}; expected a directory, "
+            f"got {'a file' if path.exists() else 'nothing there'}",
+            hint="tokforge ls shows what is installed",
+        )
+    check = _Check(path.absolute())
+    checked = check.run()
+    if check.faults:
+        raise BundleDamaged(
+            f"the bundle at {path} is damaged: {'; '.join(check.faults)}",
+            hint="tokforge verify --repair mends an installed bundle; a directory of your own "
+            "needs a fresh copy",
+        )
+    return checked
+
+
+class _Check:
+    def __init__(self, path: Path) -> None:
+        self.faults: list[str] = []
+        self._path = path
+        self._config: dict[str, object] = {}
+
+    def run(self) -> CheckedBundle:
+        self._config = self._read_json("config.json")
+        if "base_dir" in self._config:
+            self.faults.append("config.json sets base_dir, which would lead out of the bundle")
+        llm_config = self._read_json(self._name("llm_config", "llm_config.json"))
+        if not self._config or not llm_config:
+            # What the other files are called is not known.
+            return CheckedBundle(self._path, self._path, 0, None, None)
+        # MNN lays llm_config.json over config.json.
+        self._config = {**self._config, **llm_config}
+        self._check_shape()
+        net = self._file("llm_model", "llm.mnn")
+        weight = self._file("llm_weight", "llm.mnn.weight")
+        if net is not None:
+            self._check_net(net, weight)
+        tokenizer = self._file("tokenizer_file", "tokenizer.txt")
+        if tokenizer is not None:
+            self._check_tokenizer(tokenizer)
+        self._check_embedding(weight)
+        for switch, key, default in (
+            ("is_visual", "visual_model", "visual.mnn"),
+            ("is_audio", "audio_model", "audio.mnn"),
+        ):
+            if self._config.get(switch) is True:
+                self._file(key, default)
+        return CheckedBundle(
+            path=self._path,
+            tokenizer=tokenizer or self._path,
+            weight_bytes=weight.stat().st_size if weight else 0,
+            threads=self._number("thread_num"),
+            context_length=self._number("max_position_embeddings"),
+        )
+
+    def _read_json(self, name: str) -> dict[str, object]:
+        file = self._existing(name)
+        if file is None:
+            return {}
+        try:
+            if file.stat().st_size > _MAX_CONFIG_BYTES:
+                self.faults.append(f"{name} is larger than {_MAX_CONFIG_BYTES // 2**20} MiB")
+                return {}
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            self.faults.append(f"{name} is not JSON ({error})")
+            return {}
+        if not isinstance(content, dict):
+            self.faults.append(f"{name} expected a JSON object, got {type(content).__name__}")
+            return {}
+        if not content:
+            self.faults.append(f"{name} expected settings, got none")
+        return content
+
+    def _name(self, key: str, default: str) -> str:
+        name = self._config.get(key, default)
+        if not isinstance(name, str):
+            self.faults.append(f"{key} expected a file name, got {name!r}")
+            return default
+        return name
+
+    def _file(self, key: str, default: str) -> Path | None:
+        return self._existing(self._name(key, default))
+
+    def _existing(self, name: str) -> Path | None:
+        windows, posix = PureWindowsPath(name), PurePosixPath(name)
+        if (
+            not name
+            or not name.isprintable()
+            or windows.drive
+            or windows.root
+            or posix.is_absolute()
+            or ".." in windows.parts
+        ):
+            self.faults.append(f"the file name {name[:80]!r} leads out of the bundle")
+            return None
+        file = self._path / name
+        try:
+            if not file.exists():
+                self.faults.append(f"{name} is missing")
+            elif not file.is_file():
+                self.faults.append(f"{name} is not a file")
+            elif file.stat().st_size == 0:
+                self.faults.append(f"{name} is empty")
+            else:
+                return file
+        except OSError as error:
+            self.faults.append(f"{name} cannot be read ({error.strerror})")
+        return None
+
+    def _number(self, key: str) -> int | None:
+        value = self._config.get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            return None
+        return value
+
+    def _check_shape(self) -> None:
+        for key in ("hidden_size", "layer_nums"):
+            if self._number(key) is None:
+                self.faults.append(
+                    f"llm_config.json: {key} expected a positive whole number, "
+                    f"got {self._config.get(key)!r}"
+                )
+
+    def _check_net(self, net: Path, weight: Path | None) -> None:
+        try:
+            facts = read_net(net.read_bytes())
+        except NotWhole as fault:
+            self.faults.append(f"{net.name} is cut short or not a model: {fault}")
+            return
+        except OSError as error:
+            self.faults.append(f"{net.name} cannot be read ({error.strerror})")
+            return
+        if weight is not None and (size := weight.stat().st_size) < facts.weight_bytes:
+            self.faults.append(
+                f"{weight.name} is cut short: expected {facts.weight_bytes:,} bytes, got {size:,}"
+            )
+
+    def _check_tokenizer(self, tokenizer: Path) -> None:
+        try:
+            with tokenizer.open("rb") as file:
+                head = file.readline(64).split()
+        except OSError as error:
+            self.faults.append(f"{tokenizer.name} cannot be read ({error.strerror})")
+            return
+        if head[:1] != [_TOKENIZER_MAGIC.encode()]:
+            self.faults.append(f"{tokenizer.name} is not a tokenizer of MNN")
+
+    def _check_embedding(self, weight: Path | None) -> None:
+        tied = self._config.get("tie_embeddings")
+        parts: list[object] = []
+        if isinstance(tied, list):
+            parts = tied[:3]
+        elif isinstance(tied, dict):
+            parts = [tied.get(key, 0) for key in ("weight_offset", "alpha_offset", "alpha_size")]
+        elif tied is not None:
+            self.faults.append(f"llm_config.json: tie_embeddings expected a list, got {tied!r}")
+            return
+        if len(parts) < 3 or parts[0] == 0:
+            self._file("embedding_file", "embeddings_bf16.bin")
+            return
+        numbers = [part for part in parts if isinstance(part, int) and part >= 0]
+        if len(numbers) < 3:
+            self.faults.append(f"llm_config.json: tie_embeddings expected offsets, got {tied!r}")
+        elif weight is not None and (size := weight.stat().st_size) < numbers[1] + numbers[2]:
+            self.faults.append(
+                f"llm_config.json says that the embedding ends at byte "
+                f"{numbers[1] + numbers[2]:,} of {weight.name}, which has {size:,}"
+            )

@@ -1,0 +1,104 @@
+"""What one generation takes and gives: the values of `Session.generate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tokforge_engine.decoding import Token
+from tokforge_engine.errors import InvalidRequest
+from tokforge_engine.settings import MAX_D
+from tokforge_engine.statistics import Statistics
+
+FinishReason = Literal["stop", "length"]
+
+
+def _check_text(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{name} is not valid Unicode: it holds a lone surrogate") from None
+    if "\0" in text:
+        raise InvalidRequest(f"{name} holds a NUL character, where MNN would end the text")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat, as the bundle's template takes it.
+
+    Attributes:
+        role: ``system``, ``user`` or ``assistant``; others where the template knows them.
+        content: its text.
+    """
+
+    role: str
+    content: str
+
+    def __post_init__(self) -> None:
+        if not self.role:
+            raise InvalidRequest("a message's role is empty; expected system, user or assistant")
+        _check_text("a message's role", self.role)
+        _check_text("a message's content", self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """How to continue a prompt.
+
+    Attributes:
+        max_tokens: most tokens to emit, at least 1.
+        d: draft length, 0 to `MAX_D`; 0 is plain decoding. Without a draft it has no effect.
+        stop: texts that end the answer; they and what follows are not part of it.
+        ignore_stop_tokens: go on past the tokens that end an answer (for measurements).
+    """
+
+    max_tokens: int = 512
+    d: int = 3
+    stop: tuple[str, ...] = ()
+    ignore_stop_tokens: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1:
+            raise InvalidRequest(f"max_tokens expected at least 1, got {self.max_tokens}")
+        if not 0 <= self.d <= MAX_D:
+            raise InvalidRequest(f"d expected 0 to {MAX_D}, got {self.d}")
+        for text in self.stop:
+            if not text:
+                raise InvalidRequest("a stop text is empty; expected at least one character")
+            _check_text("a stop text", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the answer, as soon as it is certain.
+
+    Attributes:
+        text: whole characters; the texts of all pieces together are the answer.
+        tokens: the tokens that came with it; a character or a possible stop text may be held
+            back, so a piece may have tokens and no text.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished generation.
+
+    Attributes:
+        text: the answer: the decoded `token_ids`, cut before a stop text.
+        token_ids: emitted ids, without the stop token.
+        finish_reason: ``stop`` (a stop token or text) or ``length`` (`max_tokens` or the
+            context's end).
+        prompt_tokens: tokens of the prompt, the chat template's included.
+        completion_tokens: number of `token_ids`.
+        stats: counts and seconds.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    prompt_tokens: int
+    completion_tokens: int
+    stats: Statistics

@@ -1,0 +1,178 @@
+"""What a session and its worker process say to each other, and how.
+
+A frame is the length of its body in 4 bytes, most significant first, and the body: one of the
+values below, pickled. The reader builds nothing but these values, whatever the bytes say.
+
+Session to worker: `Load` once, then `Generate` and `Cancel`; the end of the stream ends the worker.
+Worker to session: `Phase` before each step that could crash, `Ready` once, then for each request
+`Part`s and either `Finished`, `Cancelled` or `Failed`.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tokforge_engine.bundle_check import CheckedBundle
+from tokforge_engine.decoding import Token
+from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+from tokforge_engine.settings import RuntimeSettings
+from tokforge_engine.statistics import Statistics
+
+_MAX_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModel:
+    """A model to load.
+
+    Attributes:
+        label: how messages and tokens name it.
+        bundle: checked.
+        settings: how to run it.
+        context_length: where the bundle does not say.
+    """
+
+    label: str
+    bundle: CheckedBundle
+    settings: RuntimeSettings
+    context_length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load a target and, perhaps, its draft, ready to verify up to `max_d` drafted tokens."""
+
+    target: LoadModel
+    draft: LoadModel | None
+    max_d: int
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Answer a chat. `request` is a number that no other request of this session has."""
+
+    request: int
+    messages: tuple[Message, ...]
+    options: GenerateOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop answering `request` after the round that runs; too late is not an error."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What the worker does from now on, for the message in case it is the last thing it does."""
+
+    doing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The models are loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of an answer."""
+
+    request: int
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of an answer."""
+
+    request: int
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The request was cancelled and the caches are rolled back."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Loading (`request` is None) or a request failed, and the worker lives.
+
+    Attributes:
+        error: name of a class in `tokforge_engine.errors`.
+    """
+
+    request: int | None
+    error: str
+    message: str
+    hint: str
+
+
+Order = Load | Generate | Cancel
+Report = Phase | Ready | Part | Finished | Cancelled | Failed
+
+_VALUES = {
+    (value.__module__, value.__qualname__): value
+    for value in (
+        *(Load, LoadModel, Generate, Cancel),
+        *(Phase, Ready, Part, Finished, Cancelled, Failed),
+        *(CheckedBundle, RuntimeSettings, GenerateOptions, Message),
+        *(Piece, Result, Statistics, Token, type(Path())),
+    )
+}
+
+
+class BadMessage(Exception):
+    """The bytes are not a message."""
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> object:
+        try:
+            return _VALUES[module, name]
+        except KeyError:
+            raise BadMessage(f"{module}.{name} is not part of the protocol") from None
+
+
+def write(stream: IO[bytes], message: Order | Report) -> None:
+    """Write one frame and flush it.
+
+    Raises:
+        OSError: nobody reads at the other end.
+    """
+    body = pickle.dumps(message)
+    stream.write(struct.pack(">I", len(body)) + body)
+    stream.flush()
+
+
+def read(stream: IO[bytes]) -> object | None:
+    """Read one frame; None at the end of the stream, also in the middle of a frame.
+
+    Raises:
+        BadMessage: the bytes are not a message.
+    """
+    head = stream.read(4)
+    if len(head) < 4:
+        return None
+    (size,) = struct.unpack(">I", head)
+    if size > _MAX_BYTES:
+        raise BadMessage(f"a message of {size:,} bytes")
+    body = stream.read(size)
+    if len(body) < size:
+        return None
+    try:
+        message: object = _Unpickler(io.BytesIO(body)).load()
+    except BadMessage:
+        raise
+    except Exception as error:  # noqa: BLE001 - what unpickling raises is not specified
+        raise BadMessage(str(error)) from None
+    return message

@@ -1,0 +1,238 @@
+"""A bundle that MNN runs, as a `LanguageModel`. The only module that imports MNN.
+
+MNN ends the process on what it does not expect, holds the interpreter's lock during a forward and
+prints to file descriptor 1. So this belongs into a process of its own, a bundle belongs through
+`tokforge_engine.bundle_check` first, and ids are checked here before they reach MNN.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokforge_engine.bundle_check import CheckedBundle
+from tokforge_engine.errors import EngineError, EngineUnavailable, Incompatible
+from tokforge_engine.generation import Message
+from tokforge_engine.settings import RuntimeSettings
+
+if TYPE_CHECKING:
+    from tokforge_engine.model import Logits
+
+_NEEDED = (
+    "apply_chat_template",
+    "erase_history",
+    "forward",
+    "load",
+    "set_config",
+    "set_context",
+    "stoped",
+    "tokenizer_decode",
+    "tokenizer_encode",
+)
+
+
+class MnnModel:
+    """One loaded bundle with its KV cache.
+
+    Args:
+        bundle: checked.
+        settings: how to run it.
+        scratch: a directory for whatever MNN writes; never the bundle's.
+        widths: verify forwards take 1 to this many ids, each prepared here, since MNN copies the
+            module for every width it meets. 1 is enough for a draft.
+        context_length: where the bundle does not say and the caller knows.
+
+    Raises:
+        EngineUnavailable: MNN is not installed, or lacks a call that is needed.
+        EngineError: MNN could not load the bundle.
+        Incompatible: the bundle cannot give logits for each of several ids.
+    """
+
+    def __init__(
+        self,
+        bundle: CheckedBundle,
+        settings: RuntimeSettings,
+        scratch: Path,
+        *,
+        widths: int = 1,
+        context_length: int | None = None,
+    ) -> None:
+        self._bundle = bundle
+        self._mnn = _create(bundle.path)
+        self._mnn.set_config(json.dumps(_config(bundle, settings, scratch, widths)))
+        if not self._mnn.load():
+            raise EngineError(
+                f"MNN could not load the bundle at {bundle.path}",
+                hint="tokforge verify --full hashes its files",
+            )
+        self._widths = widths
+        self._length = 0
+        # Tokens that MNN holds; more than `_length` after a rollback, until the next forward.
+        self._cached = 0
+        self._context_length = bundle.context_length or context_length
+        self._texts: dict[int, bytes] = {}
+        self._vocabulary = 1
+        self._vocabulary = self.verify([0]).shape[1]
+        for width in range(2, widths + 1):
+            if len(self.verify([0] * width)) != width:
+                raise Incompatible(
+                    f"the bundle at {bundle.path} gives logits for its last token only, so it "
+                    "cannot verify a draft",
+                    hint="run it without a draft, or use an export that has the logits_index input",
+                )
+            self.rollback(0)
+        self.rollback(0)
+
+    @property
+    def vocabulary(self) -> int:
+        """Columns of the logits; ids beyond the tokenizer's are padding."""
+        return self._vocabulary
+
+    @property
+    def length(self) -> int:
+        """Tokens in the KV cache."""
+        return self._length
+
+    @property
+    def context_length(self) -> int | None:
+        """As the bundle says, else as the caller said."""
+        return self._context_length
+
+    @property
+    def tokenizer_file(self) -> Path:
+        """Where its tokenizer was read from."""
+        return self._bundle.tokenizer
+
+    def extend(self, ids: Sequence[int]) -> Logits:
+        """Append ids; logits after the last, a view of shape [1, vocabulary]."""
+        # As a prefill, MNN takes any length in one module and keeps only the last row.
+        return self._forward(ids, decoding=len(ids) == 1)
+
+    def verify(self, ids: Sequence[int]) -> Logits:
+        """Append ids; logits after each, a view of shape [len(ids), vocabulary]."""
+        if len(ids) > self._widths:
+            raise EngineError(
+                f"a verification of {len(ids)} tokens; the model was loaded for {self._widths}"
+            )
+        return self._forward(ids, decoding=True)
+
+    def rollback(self, length: int) -> None:
+        """Forget all but the first `length` tokens."""
+        if not 0 <= length <= self._length:
+            raise EngineError(f"a rollback to {length} tokens; the cache holds {self._length}")
+        self._length = length
+
+    def is_stop(self, token: int) -> bool:
+        """Whether the bundle's tokenizer lists `token` among those that end an answer."""
+        self._mnn.set_context({"current_token": token})
+        return bool(self._mnn.stoped())
+
+    def token_bytes(self, token: int) -> bytes:
+        """UTF-8 bytes of a token, perhaps a part of a character; empty for padding."""
+        if (text := self._texts.get(token)) is None:
+            try:
+                text = self._mnn.tokenizer_decode(token).encode()
+            except UnicodeDecodeError as error:
+                text = bytes(error.object)
+            self._texts[token] = text
+        return text
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`, special tokens in it recognised."""
+        return [int(token) for token in self._mnn.tokenizer_encode(text)]
+
+    def prompt(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of a chat, rendered by the bundle's template up to the answer's beginning.
+
+        Raises:
+            Incompatible: the template made nothing of these messages.
+        """
+        text = self._mnn.apply_chat_template(
+            [{"role": message.role, "content": message.content} for message in messages]
+        )
+        ids = self.encode(text)
+        if not ids:
+            roles = ", ".join(message.role for message in messages) or "no messages"
+            raise Incompatible(f"the bundle's chat template makes no prompt of: {roles}")
+        return ids
+
+    def _forward(self, ids: Sequence[int], *, decoding: bool) -> Logits:
+        if not ids or min(ids) < 0 or max(ids) >= self._vocabulary:
+            raise EngineError(
+                f"token ids expected 0 to {self._vocabulary - 1}, "
+                f"got {f'{min(ids)} to {max(ids)}' if ids else 'none'}"
+            )
+        if self._length < self._cached:
+            self._mnn.erase_history(self._length, 0)
+        # MNN takes a forward for a prefill while it has generated nothing.
+        self._mnn.set_context({"gen_seq_len": int(decoding)})
+        logits: Logits = self._mnn.forward(list(ids)).read()[0]
+        self._length += len(ids)
+        self._cached = self._length
+        return logits
+
+
+def first_difference(target: MnnModel, draft: MnnModel) -> int | None:
+    """The lowest id that means one text to the target and another to the draft, or None.
+
+    Ids that only one of them has are padding, which is tolerated.
+    """
+    if target.tokenizer_file.read_bytes() == draft.tokenizer_file.read_bytes():
+        return None
+    for token in range(min(target.vocabulary, draft.vocabulary)):
+        ours, theirs = target.token_bytes(token), draft.token_bytes(token)
+        if ours and theirs and ours != theirs:
+            return token
+    return None
+
+
+def _create(path: Path) -> Any:
+    try:
+        import MNN.llm
+    except ImportError as error:
+        raise EngineUnavailable(
+            f"MNN cannot be imported here ({error})",
+            hint="pip install MNN (wheels exist for Linux, macOS and Windows on x86-64, and for "
+            "Linux and macOS on ARM); everything but running models works without it",
+        ) from None
+    model = MNN.llm.create(str(path / "config.json"))
+    # The wrapper around this object drops what its methods return.
+    inner = getattr(model, "_c_obj", None)
+    missing = [name for name in _NEEDED if not hasattr(inner, name)]
+    if missing:
+        raise EngineUnavailable(
+            f"this version of MNN lacks {', '.join(missing)}", hint="pip install 'MNN>=3.6.1'"
+        )
+    return inner
+
+
+def _config(
+    bundle: CheckedBundle, settings: RuntimeSettings, scratch: Path, widths: int
+) -> dict[str, object]:
+    """What is laid over the bundle's own configuration."""
+    chosen = {
+        "backend_type": settings.backend,
+        "precision": settings.precision,
+        "memory": settings.memory,
+        "power": settings.power,
+        "dynamic_option": settings.dynamic_option,
+    }
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        **{key: value for key, value in chosen.items() if value is not None},
+        "thread_num": settings.threads or min(bundle.threads or 64, cores or 1),
+        # In this mode MNN gives logits for the last id of a prefill and for each id in decoding.
+        "speculative_type": "lookahead" if widths > 1 else "",
+        "draft_predict_length": widths - 1,
+        "all_logits": False,
+        "reuse_kv": True,
+        "chunk": 0,
+        # Whatever it writes, it writes beside the bundle, not into it.
+        "tmp_path": str(scratch),
+        "prefix_cache_path": str(scratch),
+        "use_mmap": False,
+        "kvcache_mmap": False,
+    }

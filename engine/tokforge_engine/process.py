@@ -1,0 +1,176 @@
+"""A worker process seen from its parent: start it, talk to it, know how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+from tokforge_engine import messages
+from tokforge_engine.errors import EngineCrashed
+from tokforge_engine.messages import BadMessage, Order, Phase
+
+_LOG_TAIL_BYTES = 4096
+_END_SECONDS = 0.5
+# How long one wait for a report lasts: on Windows, Ctrl+C is noticed between two waits only.
+_WAIT_SECONDS = 0.2
+
+
+class WorkerProcess:
+    """A running worker, with a private directory for its log and for what MNN writes.
+
+    Args:
+        command: what to run; the worker, unless a test has another idea.
+
+    Raises:
+        EngineCrashed: it could not be started.
+    """
+
+    def __init__(self, command: tuple[str, ...] = ("-m", "tokforge_engine.worker")) -> None:
+        self._phase = "starting"
+        self._tail = ""
+        self._scratch = Path(tempfile.mkdtemp(prefix="tokforge-"))
+        self._log = self._scratch / "worker.log"
+        package = str(Path(__file__).parent.parent)
+        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, *command],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=self._scratch,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                )
+        except OSError as error:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise EngineCrashed(f"the engine's process could not be started ({error})") from None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._orders = self._process.stdin
+        self._reports: queue.SimpleQueue[object | None] = queue.SimpleQueue()
+        threading.Thread(
+            target=_forward, args=(self._process.stdout, self._reports), daemon=True
+        ).start()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def open(self) -> bool:
+        """Whether it can be sent orders: nobody has ended it, nor was its end noticed."""
+        return not self._orders.closed
+
+    def send(self, order: Order) -> None:
+        """Send an order.
+
+        Raises:
+            EngineCrashed: the process is gone.
+        """
+        try:
+            messages.write(self._orders, order)
+        except (OSError, ValueError):
+            raise self._crash() from None
+
+    def receive(self, timeout: float | None = None) -> object:
+        """Wait for the next report other than a `Phase`.
+
+        Args:
+            timeout: seconds, or None to wait as long as the process lives.
+
+        Raises:
+            EngineCrashed: the process ended, sent what is not a report, or was too slow; then it
+                is killed.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            wait = _WAIT_SECONDS
+            if deadline is not None:
+                wait = min(wait, deadline - time.monotonic())
+                if wait <= 0:
+                    self.end(0)
+                    raise self._error(f"the engine did not finish {self._phase} in {timeout:.0f} s")
+            try:
+                report = self._reports.get(timeout=wait)
+            except queue.Empty:
+                continue
+            if isinstance(report, Phase):
+                self._phase = report.doing
+            elif isinstance(report, BadMessage):
+                self.end(0)
+                raise self._error(
+                    f"the engine sent what is not a report while {self._phase} ({report})"
+                )
+            elif report is None:
+                raise self._crash()
+            else:
+                return report
+
+    def end(self, seconds: float = _END_SECONDS) -> None:
+        """End the process, at the latest after `seconds`, and remove its directory."""
+        # It may have died with orders unread.
+        with contextlib.suppress(OSError):
+            self._orders.close()
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        finally:
+            self._tail = self.log_tail() or self._tail
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def log_tail(self) -> str:
+        """The last few kilobytes that MNN and the worker printed."""
+        try:
+            return self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
+        except OSError:
+            return ""
+
+    def _crash(self) -> EngineCrashed:
+        self.end()
+        return self._error(f"the engine {_ending(self._process.returncode)} while {self._phase}")
+
+    def _error(self, message: str) -> EngineCrashed:
+        return EngineCrashed(
+            message,
+            hint="tokforge verify --full hashes the bundle's files; with less memory in use, "
+            "or memory: low, a large model may fit",
+            log=self._tail,
+        )
+
+
+def _forward(stream: IO[bytes], reports: queue.SimpleQueue[object | None]) -> None:
+    with stream:
+        while True:
+            try:
+                report = messages.read(stream)
+            except BadMessage as error:
+                reports.put(error)
+                return
+            reports.put(report)
+            if report is None:
+                return
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        try:
+            return f"died of {signal.Signals(-code).name}"
+        except ValueError:
+            return f"died of signal {-code}"
+    if os.name == "nt" and code > 255:
+        return f"died of exception 0x{code:08X}"
+    return f"ended with code {code}"

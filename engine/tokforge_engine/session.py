@@ -1,0 +1,192 @@
+"""A loaded pair, as callers see it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Iterator, Sequence
+from types import TracebackType
+
+from tokforge_engine import errors
+from tokforge_engine.bundle_check import check_bundle
+from tokforge_engine.errors import EngineCrashed, EngineError, InvalidRequest
+from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+from tokforge_engine.messages import (
+    Cancel,
+    Failed,
+    Finished,
+    Generate,
+    Load,
+    LoadModel,
+    Part,
+    Ready,
+)
+from tokforge_engine.process import WorkerProcess
+from tokforge_engine.settings import MAX_D, ModelSpec
+
+_LOAD_SECONDS = 8.0
+_SLOWEST_READ = 20e6
+
+
+class Session:
+    """A target, perhaps with a draft, loaded in a process of its own.
+
+    >>> from tokforge_engine import ModelSpec, Session        # doctest: +SKIP
+    >>> with Session(ModelSpec(target), ModelSpec(draft)) as session:
+    ...     for piece in session.generate("Tell me of the sea."):
+    ...         print(piece.text, end="")
+
+    Args:
+        target: decides every token.
+        draft: guesses; None for plain decoding.
+        max_d: the largest draft length that a request may ask for. Each length is prepared at
+            load, which costs a forward's time and some memory.
+        load_timeout: seconds; by default 8 and one for each 20 MB of weights.
+
+    Raises:
+        BundleDamaged: a bundle is not whole.
+        Incompatible: the draft's vocabulary is another, or the target cannot verify.
+        EngineUnavailable: MNN is not installed here.
+        EngineCrashed: the process died or hung.
+    """
+
+    def __init__(
+        self,
+        target: ModelSpec,
+        draft: ModelSpec | None = None,
+        *,
+        max_d: int = 7,
+        load_timeout: float | None = None,
+    ) -> None:
+        if not 0 <= max_d <= MAX_D:
+            raise InvalidRequest(f"max_d expected 0 to {MAX_D}, got {max_d}")
+        load = Load(_checked(target), _checked(draft) if draft else None, max_d)
+        if load_timeout is None:
+            size = sum(model.bundle.weight_bytes for model in (load.target, load.draft) if model)
+            load_timeout = _LOAD_SECONDS + size / _SLOWEST_READ
+        self._max_d = max_d
+        self._requests = 0
+        self._worker = WorkerProcess()
+        try:
+            self._worker.send(load)
+            report = self._worker.receive(load_timeout)
+            if isinstance(report, Failed):
+                raise _error(report)
+            assert isinstance(report, Ready)
+        except BaseException:
+            self._worker.end()
+            raise
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the worker."""
+        return self._worker.pid
+
+    def close(self) -> None:
+        """End the process, at the latest after half a second. May be called again."""
+        self._worker.end()
+
+    def generate(
+        self, prompt: str | Sequence[Message], options: GenerateOptions | None = None
+    ) -> Generation:
+        """Answer a prompt, through the bundle's chat template.
+
+        Args:
+            prompt: what the user says, or a whole chat.
+            options: greedy, at most 512 tokens, d = 3, unless given.
+
+        Returns:
+            An iterator of pieces; its `result` is there after the last. An earlier generation
+            that is still running is cancelled.
+
+        Raises:
+            InvalidRequest: an option is out of range (other faults show at the first piece).
+        """
+        if not self._worker.open:
+            raise InvalidRequest("the session is closed")
+        options = options or GenerateOptions()
+        if options.d > self._max_d:
+            raise InvalidRequest(f"d expected 0 to {self._max_d} in this session, got {options.d}")
+        chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
+        if not chat:
+            raise InvalidRequest("the prompt has no messages")
+        self._requests += 1
+        return Generation(self._worker, Generate(self._requests, chat, options))
+
+
+class Generation(Iterator[Piece]):
+    """A running answer: iterate for its pieces, then read `result`.
+
+    Closing it early cancels the generation within one round, and the session stays usable.
+    Deleting it, or starting another one, does the same.
+    """
+
+    def __init__(self, worker: WorkerProcess, order: Generate) -> None:
+        self._result: Result | None = None
+        self._pieces = self._run(worker, order)
+
+    def __iter__(self) -> Generation:
+        return self
+
+    def __next__(self) -> Piece:
+        return next(self._pieces)
+
+    @property
+    def result(self) -> Result:
+        """The finished answer.
+
+        Raises:
+            EngineError: it was not read to its end.
+        """
+        if self._result is None:
+            raise EngineError("this generation has no result: it was not read to its end")
+        return self._result
+
+    def close(self) -> None:
+        """Cancel, if it still runs."""
+        self._pieces.close()
+
+    def _run(self, worker: WorkerProcess, order: Generate) -> Generator[Piece, None, None]:
+        worker.send(order)
+        ended = False
+        try:
+            while True:
+                report = worker.receive()
+                if getattr(report, "request", None) != order.request:
+                    # The rest of a request that was cancelled.
+                    continue
+                if isinstance(report, Part):
+                    yield report.piece
+                    continue
+                ended = True
+                if isinstance(report, Failed):
+                    raise _error(report)
+                if isinstance(report, Finished):
+                    self._result = report.result
+                return
+        except EngineCrashed:
+            ended = True
+            raise
+        finally:
+            if not ended:
+                with contextlib.suppress(EngineCrashed):
+                    worker.send(Cancel(order.request))
+
+
+def _checked(spec: ModelSpec) -> LoadModel:
+    return LoadModel(spec.label, check_bundle(spec.path), spec.settings, spec.context_length)
+
+
+def _error(failed: Failed) -> EngineError:
+    kind: type[EngineError] = getattr(errors, failed.error)
+    return kind(failed.message, hint=failed.hint)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from tokforge_engine import GenerateOptions, InvalidRequest, Message, RuntimeSettings
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: GenerateOptions(max_tokens=0), "max_tokens expected at least 1, got 0"),
+        (lambda: GenerateOptions(d=-1), "d expected 0 to 15, got -1"),
+        (lambda: GenerateOptions(d=16), "d expected 0 to 15, got 16"),
+        (lambda: GenerateOptions(stop=("",)), "empty"),
+        (lambda: GenerateOptions(stop=("\ud800",)), "surrogate"),
+        (lambda: Message("", "hi"), "role is empty"),
+        (lambda: Message("user", "a\0b"), "NUL"),
+        (lambda: Message("user", "\udfff"), "surrogate"),
+        (lambda: RuntimeSettings(threads=0), "threads expected 1 to 64, got 0"),
+        (lambda: RuntimeSettings(memory="tiny"), "memory expected one of low, normal, high"),
+        (lambda: RuntimeSettings(backend="gpu"), "backend expected one of cpu"),
+        (lambda: RuntimeSettings(dynamic_option=10), "dynamic_option expected 0 to 9"),
+    ],
+)
+def test_what_is_out_of_range_is_refused_with_the_range(make, says):
+    with pytest.raises(InvalidRequest, match=says) as caught:
+        make()
+    assert caught.value.exit_code == 2
+
+
+def test_the_limits_themselves_are_in_range():
+    GenerateOptions(max_tokens=1, d=0)
+    GenerateOptions(d=15)
+    RuntimeSettings(threads=64, dynamic_option=0, memory="low")
