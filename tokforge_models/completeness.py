@@ -1,0 +1,206 @@
+"""Which files MNN will open, as a bundle's own config.json and llm_config.json say.
+
+Read from MNN's source (llmconfig.hpp: names and their defaults; llm.cpp, omni.cpp,
+diskembedding.cpp: when each is opened). As there, llm_config.json's values win over config.json's.
+MNN crashes on most missing files, so a bundle that lacks one is not let in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tokforge_models.bundle import Settings
+from tokforge_models.names import fault_in_path
+
+CONFIG = "config.json"
+MAX_CONFIG_BYTES = 16 * 1024 * 1024
+
+Config = dict[str, Any]
+
+_GRAPHS_OF_SPECULATION = {
+    "mtp": {"mtp_model": "mtp.mnn"},
+    "eagle": {
+        "eagle_model": "eagle.mnn",
+        "eagle_fc": "eagle_fc.mnn",
+        "eagle_d2t": "eagle_d2t.mnn",
+    },
+    "dflash": {
+        "dflash_model": "dflash.mnn",
+        "dflash_fc": "dflash_fc.mnn",
+        "dflash_kvmat": "dflash_kvmat.mnn",
+    },
+}
+_TALKER = {
+    "talker_model": "talker.mnn",
+    "talker_embedding_file": "talker_embeddings_bf16.bin",
+    "spk_dict": "spk_dict.mnn",
+    "predit_model": "predit.mnn",
+    "dit_model": "dit.mnn",
+    "bigvgan_model": "bigvgan.mnn",
+}
+_QWEN3_TTS = {
+    "talker_model": "talker.mnn",
+    "talker_weight": "talker.mnn.weight",
+    "talker_embedding_file": "talker_embeddings_bf16.bin",
+    "talker_text_embedding_file": "talker_text_embeddings_bf16.bin",
+    "code_predictor_model": "code_predictor.mnn",
+    "code_predictor_weight": "code_predictor.mnn.weight",
+    "code_predictor_embedding_file": "code_predictor_embeddings_bf16.bin",
+    "codec_embedder_model": "codec_embedder.mnn",
+    "codec_embedder_weight": "codec_embedder.mnn.weight",
+    "speech_decoder_model": "speech_decoder.mnn",
+    "speech_decoder_weight": "speech_decoder.mnn.weight",
+    "speaker_encoder_model": "speaker_encoder.mnn",
+    "speaker_encoder_weight": "speaker_encoder.mnn.weight",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What a bundle's configuration asks for.
+
+    Attributes:
+        files: paths of the files that must be there, in order.
+        problems: why the configuration cannot be followed; empty if it can.
+    """
+
+    files: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+def parse_config(name: str, data: bytes) -> Config | str:
+    """Parse a configuration file: its object, or a sentence that says what is wrong with it."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        return f"{name} is not valid JSON: {str(error)[:100]}"
+    if not isinstance(value, dict):
+        return f"{name} is not a JSON object"
+    return value
+
+
+def llm_config_name(config: Config) -> str:
+    """Name of the second configuration file, which `config` may change."""
+    name = config.get("llm_config", "llm_config.json")
+    return name if isinstance(name, str) and fault_in_path(_plain(name)) is None else ""
+
+
+def needed_files(config: Config, llm_config: Config, present: Collection[str]) -> Needed:
+    """Name every file that MNN will open for this configuration.
+
+    Args:
+        config: config.json.
+        llm_config: the file that `llm_config_name` names.
+        present: paths that are there; some files are opened only where they exist.
+    """
+    merged = {**config, **llm_config}
+    asked = _Asked(merged)
+    asked.files.append(CONFIG)
+    asked.name("llm_config", "llm_config.json", config)
+    asked.name("llm_model", "llm.mnn")
+    asked.name("llm_weight", "llm.mnn.weight")
+    asked.name("tokenizer_file", "tokenizer.txt")
+    if _reads_embedding_file(merged.get("tie_embeddings")):
+        asked.name("embedding_file", "embeddings_bf16.bin")
+    if "ple_embed_file" in merged:
+        asked.name("ple_embed_file", "")
+    if merged.get("is_visual") is True:
+        asked.graph("visual_model", "visual.mnn", present, weight=True)
+    if merged.get("is_audio") is True:
+        asked.graph("audio_model", "audio.mnn", present)
+    if merged.get("has_talker") is True:
+        qwen3_tts = "qwen3_tts" in {merged.get("talker_type"), merged.get("model_type")}
+        for key, default in (_QWEN3_TTS if qwen3_tts else _TALKER).items():
+            asked.graph(key, default, present)
+    for key, default in _graphs_of_speculation(merged).items():
+        asked.graph(key, default, present)
+    asked.optional("context_file", "context.json", present)
+    if merged.get("speculative_type") == "lookahead":
+        asked.optional("lookup_file", "lookup_file.txt", present)
+    if merged.get("base_dir"):
+        asked.problems.append("base_dir sends MNN to another folder")
+    return Needed(tuple(dict.fromkeys(asked.files)), tuple(asked.problems))
+
+
+class _Asked:
+    """Collects names of files, and what is wrong with names."""
+
+    def __init__(self, merged: Config) -> None:
+        self._merged = merged
+        self.files: list[str] = []
+        self.problems: list[str] = []
+
+    def name(self, key: str, default: str, config: Config | None = None) -> str:
+        name = (self._merged if config is None else config).get(key, default)
+        if not isinstance(name, str):
+            self.problems.append(f"{key} is not text")
+            return ""
+        name = _plain(name)
+        if fault := fault_in_path(name):
+            self.problems.append(f"{key} names {name[:80]!r}, which {fault}")
+            return ""
+        self.files.append(name)
+        return name
+
+    def optional(self, key: str, default: str, present: Collection[str]) -> None:
+        """A file that MNN does without."""
+        name = self._merged.get(key, default)
+        if isinstance(name, str) and _plain(name) in present:
+            self.files.append(_plain(name))
+
+    def graph(
+        self, key: str, default: str, present: Collection[str], *, weight: bool = False
+    ) -> None:
+        """A graph, and the weights beside it: always, or where they exist."""
+        name = self.name(key, default)
+        if name and (weight or f"{name}.weight" in present):
+            self.files.append(f"{name}.weight")
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("./")
+
+
+def _reads_embedding_file(tie: Any) -> bool:
+    """Embeddings lie in the weights only where `tie_embeddings` says at which offset."""
+    if isinstance(tie, dict):
+        return not tie.get("weight_offset")
+    if isinstance(tie, list) and len(tie) >= 5:
+        return not tie[0]
+    return True
+
+
+def _graphs_of_speculation(merged: Config) -> dict[str, str]:
+    kind = merged.get("speculative_type")
+    return _GRAPHS_OF_SPECULATION.get(kind, {}) if isinstance(kind, str) else {}
+
+
+_SETTING_KEYS = {
+    "backend": "backend_type",
+    "threads": "thread_num",
+    "precision": "precision",
+    "memory": "memory",
+    "power": "power",
+    "sampler": "sampler_type",
+}
+
+
+def settings_of(config: Config) -> tuple[Settings, tuple[str, ...]]:
+    """The runtime settings in a config.json, and what is wrong with the others."""
+    values: dict[str, Any] = {}
+    problems = []
+    for field in fields(Settings):
+        key = _SETTING_KEYS[field.name]
+        value = config.get(key)
+        wanted = int if field.name == "threads" else str
+        if value is None:
+            continue
+        if type(value) is wanted:
+            values[field.name] = value
+        else:
+            noun = "a whole number" if wanted is int else "text"
+            problems.append(f"{CONFIG}: {key} is not {noun}")
+    return Settings(**values), tuple(problems)
