@@ -1,8 +1,25 @@
-"""What a bundle's content says about whether two models can work together."""
+"""What a bundle's content says about whether two models can work together.
+
+`fingerprint_of` reads a bundle's files without MNN, so that resolution can tell before anything
+is loaded, on every platform.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokforge_models.errors import IntegrityError
+from tokforge_models.names import fault_in_path, inside
+from tokforge_models.tokenizer_file import read_tokenizer
+
+_MAX_CONFIG_BYTES = 16 << 20
+_CHUNK_BYTES = 1 << 20
+# MNN's exporter names layers after these operators (transformers/llm/export/utils/custom_op.py).
+_FULL_LAYER = b"/FusedAttention"
+_LINEAR_LAYER = b"/FusedLinearAttention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +30,8 @@ class Fingerprint:
         tokens: the bytes of every real token, by id; padding beyond the tokenizer is not here.
         special_ids: ids that are never text.
         stop_ids: ids that end an answer.
-        attention: ``full``, ``linear``, ``mixed`` or ``unknown``.
+        attention: ``full``, ``linear``, ``mixed`` or ``unknown``. Layers with linear attention
+            keep a running state that cannot be rolled back to an earlier token.
         context_length: tokens, or None where the bundle does not say.
     """
 
@@ -22,3 +40,89 @@ class Fingerprint:
     stop_ids: frozenset[int]
     attention: str = "full"
     context_length: int | None = None
+
+
+def fingerprint_of(directory: Path) -> Fingerprint:
+    """Read a bundle's fingerprint from its config.json, llm_config.json, tokenizer and graph.
+
+    Raises:
+        IntegrityError: one of these files is missing or damaged.
+    """
+    config = _read_json(directory, "config.json")
+    model_config = _read_json(directory, _name(config, "llm_config", "llm_config.json"))
+    tokenizer = read_tokenizer(
+        inside(directory, _name(config, "tokenizer_file", "tokenizer.txt")),
+    )
+    length = model_config.get("max_position_embeddings")
+    return Fingerprint(
+        tokens=_without_padding(tokenizer.tokens),
+        special_ids=tokenizer.special_ids,
+        stop_ids=tokenizer.stop_ids,
+        attention=_attention(inside(directory, _name(config, "llm_model", "llm.mnn"))),
+        context_length=length if isinstance(length, int) and length > 0 else None,
+    )
+
+
+def _without_padding(tokens: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    end = len(tokens)
+    while end and not tokens[end - 1]:
+        end -= 1
+    return tokens[:end]
+
+
+def _attention(graph: Path) -> str:
+    """The kinds of attention in a model's graph.
+
+    llm_config.json has a key ``attention_type``, but its "full" only says that no layer needs a
+    sliding window: models with linear layers are called full there too.
+    """
+    wanted = {_FULL_LAYER, _LINEAR_LAYER}
+    overlap = max(map(len, wanted)) - 1
+    found: set[bytes] = set()
+    try:
+        with graph.open("rb") as stream:
+            tail = b""
+            while found != wanted and (chunk := stream.read(_CHUNK_BYTES)):
+                window = tail + chunk
+                found |= {name for name in wanted if name in window}
+                tail = window[-overlap:]
+    except OSError as error:
+        raise _unreadable(graph, error) from error
+    if _LINEAR_LAYER in found:
+        return "mixed" if _FULL_LAYER in found else "linear"
+    return "full" if _FULL_LAYER in found else "unknown"
+
+
+def _name(config: dict[str, Any], key: str, default: str) -> str:
+    name = config.get(key, default)
+    if not isinstance(name, str) or (fault := fault_in_path(name)):
+        why = fault if isinstance(name, str) else "is not a text"
+        raise IntegrityError(f"config.json: the file name in {key!r} {why}")
+    return name
+
+
+def _read_json(directory: Path, name: str) -> dict[str, Any]:
+    path = inside(directory, name)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    try:
+        document = json.loads(data) if len(data) <= _MAX_CONFIG_BYTES else None
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise IntegrityError(
+            f"{path} is damaged",
+            expected="a JSON object",
+            hint="tokforge verify --full --repair fetches it again",
+        )
+    return document
+
+
+def _unreadable(path: Path, error: OSError) -> IntegrityError:
+    return IntegrityError(
+        f"cannot read {path}: {error.strerror or type(error).__name__}",
+        hint="tokforge verify --repair fetches it again",
+    )

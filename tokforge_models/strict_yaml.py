@@ -29,7 +29,10 @@ MAX_PROBLEMS = 100
 # libyaml is ten times faster, but not every build of PyYAML has it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
-_FLOAT = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
+_FLOAT = re.compile(
+    r"[-+]?(?:(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?"
+    r"|[0-9]{1,30}[eE][-+]?[0-9]{1,3})"
+)
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -69,16 +72,21 @@ class Problems:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.found: list[Problem] = []
+        self._found: list[Problem] = []
+
+    @property
+    def found(self) -> list[Problem]:
+        """The problems in the order of their lines."""
+        return sorted(self._found, key=lambda problem: problem.line)
 
     def add(self, line: int, key: str, expected: str, got: str) -> None:
         """Note one problem; the last that fits says that there are more."""
-        if len(self.found) == MAX_PROBLEMS:
-            self.found.append(
+        if len(self._found) == MAX_PROBLEMS:
+            self._found.append(
                 Problem(self.file, line, "", "a file with fewer problems", "more than are shown")
             )
-        elif len(self.found) < MAX_PROBLEMS:
-            self.found.append(Problem(self.file, line, key, expected, got))
+        elif len(self._found) < MAX_PROBLEMS:
+            self._found.append(Problem(self.file, line, key, expected, got))
 
 
 def describe(node: Node) -> str:
