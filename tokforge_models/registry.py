@@ -38,7 +38,7 @@ def default_config_dir() -> Path:
     """The user's configuration folder: $TOKFORGE_CONFIG_DIR, else the platform's."""
     if chosen := os.environ.get(CONFIG_DIR_VARIABLE):
         return Path(chosen)
-    from platformdirs import user_config_path  # noqa: PLC0415 - start-up time
+    from platformdirs import user_config_path
 
     return user_config_path("tokforge", appauthor=False)
 
