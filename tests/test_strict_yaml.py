@@ -25,7 +25,6 @@ from tokforge_models.strict_yaml import (
     read_file,
 )
 
-
 TOO_DEEP = f"at most {MAX_DEPTH} levels"
 TOO_MANY = f"at most {MAX_NODES} values"
 
