@@ -43,6 +43,17 @@ def default_config_dir() -> Path:
     return user_config_path("tokforge", appauthor=False)
 
 
+def files_in_force(config_dir: Path | None = None) -> tuple[Path, ...]:
+    """The layers that every command reads, weakest first: the built-in file and the user's.
+
+    Args:
+        config_dir: folder of the user's ``registry.yaml``, which need not exist; None means
+            `default_config_dir`.
+    """
+    user = (default_config_dir() if config_dir is None else config_dir) / FILE_NAME
+    return (builtin_registry_path(), *((user,) if user.exists() else ()))
+
+
 @dataclass(frozen=True, slots=True)
 class Registry:
     """All layers, merged and checked.
@@ -72,9 +83,7 @@ class Registry:
         Raises:
             RegistryError: with every problem of every layer.
         """
-        user = (default_config_dir() if config_dir is None else config_dir) / FILE_NAME
-        users = (user,) if user.exists() else ()
-        return cls._of((builtin_registry_path(), *users, *layers))
+        return cls._of((*files_in_force(config_dir), *layers))
 
     @classmethod
     def _of(cls, files: Iterable[Path]) -> Registry:
@@ -103,7 +112,7 @@ class Registry:
         key = name_key(name)
         if key in self._names:
             return self.bundles[self._names[key]]
-        near = difflib.get_close_matches(key, self._names, n=6, cutoff=0.6)
+        near = difflib.get_close_matches(key[:200], self._names, n=6, cutoff=0.6)
         ids = list(dict.fromkeys(self._names[match] for match in near))[:3]
         meant = f"did you mean {' or '.join(ids)}? " if ids else ""
         raise UnknownBundle(
