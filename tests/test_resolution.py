@@ -1,0 +1,371 @@
+"""Which draft a target gets: every row of the published table, the policy, settings and trace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokforge_models.bundle import Settings
+from tokforge_models.device import GIB, Device, Platform
+from tokforge_models.errors import Refused, UnknownBundle
+from tokforge_models.fingerprint import Fingerprint
+from tokforge_models.installed import Installed
+from tokforge_models.measurement import Measurement
+from tokforge_models.registry import Registry, unlisted
+from tokforge_models.resolution import Overrides, Resolution, resolve
+
+PACK = "acceleration-pack-qwen3-0.6b"
+PAIRED = "acceleration-pack-qwen3-0.6b-14b-paired"
+QWEN3 = ("qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b")
+QWEN35 = ("qwen3.5-0.8b", "qwen3.5-2b", "qwen3.5-4b", "qwen3.5-9b", "qwen3.5-35b-a3b")
+PHONE = Device(Platform.ANDROID, "SM8850", 15 * GIB, 8)
+WORDS = Fingerprint((b"a", b"b", b"c"), frozenset({2}), frozenset({2}))
+
+
+def installed(*names: str) -> dict[str, Installed]:
+    return {name: Installed(name, "1", Path(name), f"content of {name}") for name in names}
+
+
+def measured(ratio: float, device: Device = PHONE, target: str = "qwen3-1.7b") -> Measurement:
+    return Measurement(
+        device=device,
+        target=f"content of {target}",
+        draft=f"content of {PACK}",
+        ratio=ratio,
+        measured_at=datetime(2026, 12, 1, tzinfo=UTC),
+    )
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    return Registry.load(config_dir=tmp_path_factory.mktemp("config"))
+
+
+def with_layer(tmp_path: Path, text: str) -> Registry:
+    path = tmp_path / "layer.yaml"
+    path.write_text("schema: 1\n" + text)
+    return Registry.load([path], config_dir=tmp_path)
+
+
+def chosen(resolution: Resolution) -> tuple[str | None, bool]:
+    return resolution.draft.id if resolution.draft else None, resolution.lookup
+
+
+def phone(ram_gib: float, platform: str = "android") -> Device:
+    return Device(Platform(platform), "SM8850", round(ram_gib * GIB), 8)
+
+
+NO_DRAFT, OFF = (None, True), (None, False)
+BOTH = (PACK, "qwen3-1.7b")
+TABLE = [
+    ("qwen3-4b", PHONE, (), (), (PACK, True)),
+    ("qwen3-8b", PHONE, (), (), (PACK, True)),
+    ("qwen3-14b", PHONE, (), (), (PACK, True)),
+    ("qwen3-14b", PHONE, (PACK,), (), (PACK, True)),
+    ("qwen3-14b", PHONE, (PAIRED,), (), (PAIRED, True)),
+    ("qwen3-14b", PHONE, (PACK, PAIRED), (), (PAIRED, True)),
+    ("qwen3-8b", PHONE, (PACK, PAIRED), (), (PACK, True)),
+    ("qwen3-1.7b", PHONE, (), (), NO_DRAFT),
+    ("qwen3-1.7b", PHONE, BOTH, (), NO_DRAFT),
+    ("qwen3-1.7b", PHONE, BOTH, (measured(1.2),), (PACK, True)),
+    ("qwen3-1.7b", PHONE, BOTH, (measured(0.9),), NO_DRAFT),
+    ("qwen3-1.7b", PHONE, BOTH, (measured(1.0),), NO_DRAFT),
+    ("qwen3-1.7b", PHONE, BOTH, (measured(1.2, Device(Platform.ANDROID, "SM8650")),), NO_DRAFT),
+    ("qwen3-1.7b", PHONE, BOTH, (measured(1.2, target="qwen3-8b"),), NO_DRAFT),
+    ("qwen3-1.7b", PHONE, (PACK,), (measured(1.2),), NO_DRAFT),
+    ("qwen3-30b-a3b", PHONE, (PACK,), (), OFF),
+    *((name, PHONE, (PACK,), (), OFF) for name in QWEN35),
+    *((name, phone(15, "ios"), (PACK, PAIRED), (), NO_DRAFT) for name in QWEN3),
+    *((name, phone(3.39), (PACK, PAIRED), (), NO_DRAFT) for name in QWEN3),
+    *((name, phone(3.4), (PACK,), (), (PACK, True)) for name in QWEN3[1:]),
+    ("qwen3-1.7b", phone(3.39), BOTH, (measured(1.2, phone(3.39)),), NO_DRAFT),
+    ("qwen3-1.7b", phone(3.4), BOTH, (measured(1.2, phone(3.4)),), (PACK, True)),
+    *(("qwen3-8b", phone(15, name), (), (), (PACK, True)) for name in ("linux", "macos")),
+    ("qwen3-8b", phone(15, "windows"), (), (), (PACK, True)),
+    ("qwen3-8b", Device(Platform.ANDROID), (), (), (PACK, True)),
+    ("qwen3-0.6b", PHONE, (PACK,), (), NO_DRAFT),
+    ("demo-chat", PHONE, (), (), ("demo-draft", True)),
+    ("demo-chat", phone(0.5, "ios"), (), (), ("demo-draft", True)),
+]
+
+
+@pytest.mark.parametrize(("target", "device", "there", "measurements", "expected"), TABLE)
+def test_the_table(registry, target, device, there, measurements, expected) -> None:
+    resolution = resolve(
+        target,
+        registry=registry,
+        device=device,
+        installed=installed(*there),
+        measurements=measurements,
+    )
+    assert chosen(resolution) == expected
+    assert resolution.reason
+    assert [line.rule for line in resolution.trace] == [rule.id for rule in registry.rules]
+    assert [line.rule for line in resolution.trace if line.applied] == (
+        [resolution.rule] if resolution.rule else []
+    )
+    assert all(line.why for line in resolution.trace)
+
+
+@pytest.mark.parametrize(
+    ("device", "why"),
+    [
+        (phone(15, "ios"), "is not for ios (it runs on android, linux, macos, windows)"),
+        (phone(3.39), "needs a device with 4 GB of RAM or more, and this one reports 3.39 GiB"),
+    ],
+)
+def test_the_trace_says_that_needs_are_not_met(registry, device, why) -> None:
+    resolution = resolve("qwen3-8b", registry=registry, device=device)
+    [line] = [line for line in resolution.trace if line.rule == "qwen3-8b"]
+    assert why in line.why
+    assert why in resolution.reason
+    assert not line.applied
+
+
+def test_a_model_that_no_rule_names(registry) -> None:
+    assert resolve("qwen3-0.6b", registry=registry, device=PHONE).reason == (
+        "no rule names Qwen3 0.6B"
+    )
+    stranger = resolve(unlisted("my-folder"), registry=registry, device=PHONE)
+    assert chosen(stranger) == NO_DRAFT
+    assert stranger.rule is None
+
+
+def test_an_imported_model_that_no_registry_knows(registry) -> None:
+    resolution = resolve("mine", registry=registry, device=PHONE, installed=installed("mine"))
+    assert chosen(resolution) == NO_DRAFT
+    with pytest.raises(UnknownBundle):
+        resolve("mine", registry=registry, device=PHONE)
+
+
+@pytest.mark.parametrize("name", [PACK, PAIRED, "demo-draft", "Acceleration Pack"])
+def test_a_draft_is_no_target(registry, name) -> None:
+    with pytest.raises(Refused, match="a helper for a bigger model, not a chat model") as caught:
+        resolve(name, registry=registry, device=PHONE)
+    assert caught.value.exit_code == 7
+
+
+def test_the_card_and_the_older_file_disagree_about_4b_alone(registry) -> None:
+    notes = resolve("qwen3-4b", registry=registry, device=PHONE).notes
+    assert any("runtime_config.json" in note and "degenerates" in note for note in notes)
+    notes = resolve("qwen3-8b", registry=registry, device=PHONE).notes
+    assert not any("runtime_config.json" in note for note in notes)
+
+
+@pytest.mark.parametrize("platform", ["linux", "macos", "windows"])
+def test_off_android_it_is_this_projects_word(registry, platform) -> None:
+    reason = resolve("qwen3-8b", registry=registry, device=phone(15, platform)).reason
+    assert f"running it on {platform} is this project's choice" in reason
+    assert "this project's" not in resolve("qwen3-8b", registry=registry, device=PHONE).reason
+
+
+def test_a_draft_that_is_not_installed_is_still_the_answer(registry) -> None:
+    resolution = resolve("qwen3-8b", registry=registry, device=PHONE)
+    assert f"{PACK} is not installed: tokforge pull {PACK} brings it" in resolution.notes
+    resolution = resolve("qwen3-8b", registry=registry, device=PHONE, installed=installed(PACK))
+    assert not any("not installed" in note for note in resolution.notes)
+
+
+def test_a_listed_chip(tmp_path: Path) -> None:
+    text = (
+        "pairings:\n"
+        f"  - {{id: chips, targets: [qwen3-1.7b], use: {PACK}, chips: [SM8850], reason: r}}\n"
+    )
+    registry = with_layer(tmp_path, text)
+    assert chosen(resolve("qwen3-1.7b", registry=registry, device=PHONE)) == (PACK, True)
+    other = Device(Platform.ANDROID, "SM8650", 15 * GIB)
+    resolution = resolve("qwen3-1.7b", registry=registry, device=other)
+    assert chosen(resolution) == NO_DRAFT
+    assert "SM8650 is not among the listed chips (SM8850)" in resolution.trace[0].why
+
+
+def test_a_users_off(tmp_path: Path) -> None:
+    registry = with_layer(
+        tmp_path, "pairings:\n  - {id: heat, targets: [qwen3-8b], use: off, reason: too hot}\n"
+    )
+    resolution = resolve("qwen3-8b", registry=registry, device=PHONE)
+    assert chosen(resolution) == OFF
+    assert (resolution.rule, resolution.reason) == ("heat", "too hot")
+    assert resolution.settings.d == 0
+    decided = [line.why for line in resolution.trace if line.rule == "qwen3-8b"]
+    assert decided == ["heat decided before"]
+    assert chosen(resolve("qwen3-4b", registry=registry, device=PHONE)) == (PACK, True)
+
+
+def test_a_rule_for_a_platform(tmp_path: Path) -> None:
+    registry = with_layer(
+        tmp_path,
+        "pairings:\n  - {id: p, targets: [qwen3-8b], use: none, platforms: [linux], reason: r}\n",
+    )
+    assert chosen(resolve("qwen3-8b", registry=registry, device=phone(15, "linux"))) == NO_DRAFT
+    on_android = resolve("qwen3-8b", registry=registry, device=PHONE)
+    assert on_android.trace[0].why == "it is for linux, not for android"
+
+
+def test_auto_falls_back_where_the_content_does_not_fit(registry) -> None:
+    other = Fingerprint((b"a", b"x", b"c"), frozenset(), frozenset())
+    names = ("qwen3-14b", PACK, PAIRED)
+    prints = {"qwen3-14b": WORDS, PAIRED: other, PACK: WORDS}
+    resolution = resolve(
+        "qwen3-14b",
+        registry=registry,
+        device=PHONE,
+        installed=installed(*names),
+        fingerprints=prints,
+    )
+    assert chosen(resolution) == (PACK, True)
+    [line] = [line for line in resolution.trace if line.rule == "qwen3-14b-paired"]
+    assert "id 1 is 'b' in the target and 'x' in the draft" in line.why
+    prints[PACK] = other
+    resolution = resolve(
+        "qwen3-14b",
+        registry=registry,
+        device=PHONE,
+        installed=installed(*names),
+        fingerprints=prints,
+    )
+    assert chosen(resolution) == NO_DRAFT
+    assert "id 1" in resolution.reason
+
+
+def test_differences_that_do_no_harm_are_named(registry) -> None:
+    draft = Fingerprint(WORDS.tokens, WORDS.special_ids, frozenset({1, 2}))
+    resolution = resolve(
+        "qwen3-8b",
+        registry=registry,
+        device=PHONE,
+        installed=installed("qwen3-8b", PACK),
+        fingerprints={"qwen3-8b": WORDS, PACK: draft},
+    )
+    assert chosen(resolution) == (PACK, True)
+    assert any("the stop tokens differ" in note for note in resolution.notes)
+
+
+def test_explicit_choices(registry) -> None:
+    plain = resolve("qwen3-8b", registry=registry, device=PHONE, draft="none")
+    assert chosen(plain) == OFF
+    assert (plain.settings.d, plain.settings.draft) == (0, None)
+    lookup = resolve("qwen3-30b-a3b", registry=registry, device=PHONE, draft="lookup")
+    assert chosen(lookup) == NO_DRAFT
+    named = resolve("qwen3-0.6b", registry=registry, device=PHONE, draft="acceleration pack")
+    assert chosen(named) == (PACK, True)
+    assert all("decided before any rule" in line.why for line in named.trace)
+    assert named.rule is None
+
+
+def test_an_explicit_draft_that_cannot_work_is_refused(registry) -> None:
+    other = Fingerprint((b"z",), frozenset(), frozenset())
+    linear = Fingerprint(WORDS.tokens, frozenset(), frozenset(), attention="mixed")
+    for device, prints, why in (
+        (phone(15, "ios"), {}, "is not for ios"),
+        (phone(3), {}, "4 GB of RAM"),
+        (PHONE, {"qwen3-8b": WORDS, PACK: other}, "id 0 is 'a' in the target and 'z'"),
+        (PHONE, {"qwen3-8b": linear, PACK: WORDS}, "the target has linear attention"),
+    ):
+        with pytest.raises(Refused, match=why):
+            resolve("qwen3-8b", registry=registry, device=device, fingerprints=prints, draft=PACK)
+    with pytest.raises(UnknownBundle):
+        resolve("qwen3-8b", registry=registry, device=PHONE, draft="qwen3-0.6")
+    with pytest.raises(Refused, match="lookup cannot work"):
+        resolve(
+            "qwen3-8b",
+            registry=registry,
+            device=PHONE,
+            fingerprints={"qwen3-8b": linear},
+            draft="lookup",
+        )
+
+
+def test_settings_of_the_card_on_android_and_here(registry) -> None:
+    settings = resolve("qwen3-8b", registry=registry, device=PHONE).settings
+    assert settings.target == Settings(backend="opencl", sampler="greedy")
+    assert settings.draft == Settings("cpu", 2, "low", "low", "high", "greedy")
+    assert (settings.d, settings.d_start) == ("auto", 3)
+    here = resolve("qwen3-8b", registry=registry, device=phone(15, "linux")).settings
+    assert here.target.backend is None
+    assert here.draft == settings.draft
+
+
+def test_settings_strongest_first(registry) -> None:
+    there = installed("qwen3-8b", PACK)
+    there["qwen3-8b"] = Installed(
+        "qwen3-8b", "1", Path("x"), "content of qwen3-8b",
+        Settings("cpu", 4, "low", "low", "normal", "mixed"),
+    )  # fmt: skip
+    profile = Measurement(
+        device=PHONE,
+        target="content of qwen3-8b",
+        draft=f"content of {PACK}",
+        ratio=1.5,
+        measured_at=datetime(2026, 12, 1, tzinfo=UTC),
+        target_settings=Settings(threads=3, precision="normal"),
+        draft_settings=Settings(threads=1),
+        d=4,
+    )
+
+    def settings(measurements=(), overrides=None):
+        return resolve(
+            "qwen3-8b",
+            registry=registry,
+            device=PHONE,
+            installed=there,
+            measurements=measurements,
+            overrides=overrides,
+        ).settings
+
+    # The registry's advice is over the bundle's own config.json, whose sampler does not count.
+    assert settings().target == Settings("opencl", 4, "low", "low", "normal", "greedy")
+    tuned = settings([profile])
+    assert tuned.target == Settings("opencl", 3, "normal", "low", "normal", "greedy")
+    assert tuned.draft is not None
+    assert (tuned.draft.threads, tuned.d) == (1, 4)
+    flags = Overrides(Settings(threads=7, sampler="topP"), Settings(threads=6), 2)
+    asked = settings([profile], flags)
+    assert (asked.target.threads, asked.target.sampler, asked.target.precision) == (
+        7, "topP", "normal",
+    )  # fmt: skip
+    assert asked.draft is not None
+    assert (asked.draft.threads, asked.d) == (6, 2)
+    assert settings([profile], Overrides(d=0)).d == 0
+
+
+platforms = st.sampled_from(list(Platform))
+devices = st.builds(
+    Device,
+    platforms,
+    st.none() | st.sampled_from(["SM8850", "x"]),
+    st.none() | st.integers(0, 2**36),
+)  # fmt: skip
+
+
+@given(
+    target=st.sampled_from([*QWEN3, *QWEN35, "qwen3-0.6b", "qwen3-30b-a3b", "demo-chat"]),
+    device=devices,
+    there=st.sets(st.sampled_from([PACK, PAIRED, *QWEN3])),
+    ratio=st.floats(0, 5),
+    fits=st.booleans(),
+)
+def test_auto_never_fails_and_explains_itself(registry, target, device, there, ratio, fits) -> None:
+    other = WORDS if fits else Fingerprint((b"z",), frozenset(), frozenset())
+    resolution = resolve(
+        target,
+        registry=registry,
+        device=device,
+        installed=installed(*there),
+        fingerprints={name: other if name in {PACK, PAIRED} else WORDS for name in there},
+        measurements=[measured(ratio, device)],
+    )
+    applied = [line for line in resolution.trace if line.applied]
+    assert len(applied) == (1 if resolution.rule else 0)
+    assert len(resolution.trace) == len(registry.rules)
+    if resolution.draft:
+        assert resolution.lookup
+        assert resolution.draft.needs.platforms is None or (
+            device.platform in resolution.draft.needs.platforms
+        )
+    assert (resolution.settings.draft is None) == (resolution.draft is None)
+    assert (resolution.settings.d == 0) == (resolution.draft is None and not resolution.lookup)
