@@ -1,0 +1,397 @@
+"""`tokforge ls|show|pull|verify|import|export|rm`: the bundles on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tokforge_models.bundle import Bundle, FileRole, Role, State
+from tokforge_models.cli import output
+from tokforge_models.cli.options import Ids, Json, Layers, OptionalIds
+from tokforge_models.errors import IntegrityError, TokforgeError, UsageError
+
+if TYPE_CHECKING:
+    from tokforge_models.cli.world import World
+    from tokforge_models.integrity import BundleReport
+    from tokforge_models.plan import Plan
+    from tokforge_models.pull import Pulled
+    from tokforge_models.store import BundleStatus
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the root command."""
+    app.command("ls")(list_bundles)
+    app.command()(show)
+    app.command()(pull)
+    app.command()(verify)
+    app.command("import")(import_)
+    app.command()(export)
+    app.command("rm")(remove)
+
+
+def list_bundles(layers: Layers, json: Json = False) -> None:
+    """List all bundles with role, size and state."""
+    from tokforge_models.cli.world import World
+
+    world = World.open(layers)
+    here = {status.id: status for status in world.store.statuses()}
+    ids = [*world.registry.bundles, *(id for id in here if id not in world.registry.bundles)]
+    rows = [_listed(world, world.store.status(id)) for id in ids]
+    if json:
+        output.document(rows)
+        return
+    output.table(
+        ("ID", "ROLE", "STATE", "SIZE", "PARTIAL"),
+        [
+            (
+                row["id"],
+                row["role"],
+                row["state"],
+                output.size(row["bytes"]),
+                output.size(row["partial_bytes"]) if row["partial_bytes"] else "",
+            )
+            for row in rows
+        ],
+    )
+
+
+def _listed(world: World, status: BundleStatus) -> dict[str, Any]:
+    bundle = world.registry.bundles.get(status.id)
+    role = bundle.role if bundle else status.role or Role.CHAT
+    size = status.bytes if status.state in {State.READY, State.DAMAGED} else None
+    return {
+        "id": status.id,
+        "role": role,
+        "state": status.state,
+        "bytes": size if size is not None else _published_bytes(bundle),
+        "partial_bytes": status.partial_bytes,
+        "path": str(status.path) if status.state is not State.ABSENT else None,
+    }
+
+
+def _published_bytes(bundle: Bundle | None) -> int | None:
+    """What a download would weigh, where that is known or about known."""
+    sizes = [
+        file.size if file.size is not None else file.about_bytes
+        for file in (bundle.files if bundle else ())
+        if file.role is FileRole.REQUIRED
+    ]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known and len(known) == len(sizes) else None
+
+
+def show(
+    id: Annotated[str, typer.Argument(metavar="ID", help="Bundle id or alias.")],
+    layers: Layers,
+    json: Json = False,
+) -> None:
+    """Show one bundle in full: the registry's entry and what is on disk."""
+    from tokforge_models.cli.world import World
+
+    world = World.open(layers)
+    bundle = world.find(id)
+    status = world.store.status(bundle.id)
+    shown = {
+        **_listed(world, status),
+        **asdict(bundle),
+        "sources": [str(source) for source in bundle.sources],
+        "installed_revision": status.revision,
+        "problems": list(status.problems),
+    }
+    if json:
+        output.document(shown)
+        return
+    for key, value in shown.items():
+        if key != "files" and value not in (None, "", (), [], {}):
+            output.line(f"{key:18} {_words(value)}")
+    for file in bundle.files:
+        size = output.size(file.size if file.size is not None else file.about_bytes)
+        digest = file.sha256 or "not published: pinned at the first download"
+        output.line(f"  {file.role:9} {file.path:24} {size:>9}  {digest}")
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        known = (f"{key} {_words(item)}" for key, item in value.items() if item is not None)
+        return ", ".join(known)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_words, value))
+    return str(value)
+
+
+def pull(
+    layers: Layers,
+    ids: OptionalIds,
+    for_target: Annotated[
+        list[str],
+        typer.Option(
+            "--for",
+            metavar="TARGET",
+            help="Bring this target and the draft that it resolves to.",
+            default_factory=list,
+        ),
+    ],
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="SOURCE", help="Use this kind of source, or path:DIR, and no other."),
+    ] = None,
+    all_files: Annotated[
+        bool, typer.Option("--all-files", help="Bring the reference files, too.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Bring bundles into the store; every file is checked before it gets its name."""
+    from tokforge_models.cli.progress import bar
+    from tokforge_models.cli.world import World, this_command
+    from tokforge_models.pull import preview
+    from tokforge_models.pull import pull as pull_bundle
+
+    world = World.open(layers)
+    wanted = _wanted(world, ids, for_target)
+    with bar() as progress:
+        if dry_run:
+            plans = [
+                preview(b, world.store, source=source, all_files=all_files, progress=progress)
+                for b in wanted
+            ]
+            _print_plans(plans, json)
+            return
+        pulled: list[Pulled] = []
+        failed: list[tuple[Bundle, TokforgeError]] = []
+        for bundle in wanted:
+            try:
+                pulled.append(
+                    pull_bundle(
+                        bundle,
+                        world.store,
+                        source=source,
+                        all_files=all_files,
+                        progress=progress,
+                        command=this_command(),
+                    )
+                )
+            except TokforgeError as error:
+                failed.append((bundle, error))
+    if failed and not pulled:
+        raise failed[0][1]
+    _print_pulled(pulled, failed, world, json)
+    if failed:
+        raise typer.Exit(failed[0][1].exit_code)
+
+
+def _wanted(world: World, ids: list[str], for_target: list[str]) -> list[Bundle]:
+    wanted = [world.find(id) for id in ids]
+    for name in for_target:
+        resolution = world.resolve(name).resolution
+        wanted.append(resolution.target)
+        if resolution.draft:
+            wanted.append(resolution.draft)
+        else:
+            output.note(f"{resolution.target.id} runs without a draft: {resolution.reason}")
+    if not wanted:
+        raise UsageError("nothing to pull", expected="ID... or --for TARGET", hint="tokforge ls")
+    return list({bundle.id: bundle for bundle in wanted}.values())
+
+
+def _print_plans(plans: list[Plan], json: bool) -> None:
+    if json:
+        output.document(
+            {
+                "bundles": [
+                    {
+                        "id": plan.id,
+                        "source": plan.source,
+                        "revision": plan.revision,
+                        "missing_bytes": plan.missing_bytes,
+                        "disk_bytes": plan.disk_bytes,
+                        "files": [
+                            {
+                                "path": action.wanted.path,
+                                "action": action.verb,
+                                "missing_bytes": action.missing_bytes,
+                                "reason": action.reason,
+                            }
+                            for action in plan.actions
+                        ],
+                    }
+                    for plan in plans
+                ]
+            }
+        )
+        return
+    for plan in plans:
+        output.line(
+            f"{plan.id} from {plan.source}: {output.size(plan.missing_bytes)} to fetch, "
+            f"{output.size(plan.disk_bytes)} of disk"
+        )
+        for action in plan.actions:
+            output.line(f"  {action.verb:7} {action.wanted.path}: {action.reason}")
+
+
+def _print_pulled(
+    pulled: list[Pulled], failed: list[tuple[Bundle, TokforgeError]], world: World, json: bool
+) -> None:
+    if json:
+        output.document(
+            {
+                "bundles": [
+                    *(asdict(one) for one in pulled),
+                    *(
+                        {
+                            "id": bundle.id,
+                            "state": world.store.status(bundle.id).state,
+                            "error": {
+                                "kind": error.kind,
+                                "message": error.message,
+                                "hint": error.hint,
+                            },
+                        }
+                        for bundle, error in failed
+                    ),
+                ]
+            }
+        )
+        return
+    for one in pulled:
+        output.line(
+            f"{one.id} is ready: {output.size(one.bytes_fetched)} fetched, "
+            f"{output.size(one.bytes_reused)} reused, {one.seconds:.1f} s, in {one.path}"
+        )
+    for _, error in failed:
+        output.error(error.kind, error.message, error.hint, as_json=False)
+
+
+def verify(
+    layers: Layers,
+    ids: OptionalIds,
+    full: Annotated[
+        bool, typer.Option("--full", help="Hash every file, whatever its stamp says.")
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Fetch damaged segments again, then check.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check installed bundles against their pins."""
+    from tokforge_models.cli.progress import bar
+    from tokforge_models.cli.world import World
+    from tokforge_models.integrity import verify as verify_bundles
+
+    world = World.open(layers)
+    asked = [world.find(id).id for id in ids] or None
+    with bar() as progress:
+        reports = verify_bundles(
+            world.store,
+            asked,
+            bundles=world.registry.bundles,
+            full=full,
+            repair=repair,
+            progress=progress,
+        )
+    ok = all(report.ok for report in reports)
+    if json:
+        output.document({"ok": ok, "bundles": [asdict(report) for report in reports]})
+    elif not reports:
+        output.line("nothing is installed")
+    else:
+        for report in reports:
+            _print_report(report)
+    if not ok:
+        raise typer.Exit(IntegrityError.exit_code)
+
+
+def _print_report(report: BundleReport) -> None:
+    verdict = "ok" if report.ok else str(report.state)
+    output.line(f"{report.id}: {verdict}, {len(report.files)} files")
+    for file in report.files:
+        if not file.ok:
+            output.line(
+                f"  {file.path}: expected {file.expected or 'the file'}, "
+                f"got {file.actual or 'nothing that can be read'}"
+            )
+    for problem in report.problems:
+        output.line(f"  {problem}")
+    if report.extra:
+        output.line(f"  not part of it, harmless: {', '.join(report.extra)}")
+    if not report.ok:
+        mend = (
+            "tokforge pull"
+            if report.state in {State.ABSENT, State.PARTIAL}
+            else ("tokforge verify --repair")
+        )
+        output.line(f"  try: {mend} {report.id}")
+
+
+def import_(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that MNN can load.")],
+    id: Annotated[str, typer.Option("--as", metavar="ID", help="The id that it shall have.")],
+    layers: Layers,
+    role: Annotated[
+        Role | None, typer.Option(help="What it is for, where the registry does not know the id.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take a local folder into the store: copied, hashed, and checked to be whole."""
+    from tokforge_models.cli.progress import bar
+    from tokforge_models.cli.world import World, this_command
+    from tokforge_models.errors import UnknownBundle
+    from tokforge_models.importing import import_bundle
+
+    world = World.open(layers)
+    bundle: Bundle | None
+    try:
+        bundle = world.registry.find(id)
+    except UnknownBundle:
+        bundle = None
+    with bar() as progress:
+        imported = import_bundle(
+            world.store,
+            directory,
+            bundle.id if bundle else id,
+            bundle=bundle,
+            role=role,
+            progress=progress,
+            command=this_command(),
+        )
+    _print_pulled([imported], [], world, json)
+
+
+def export(
+    id: Annotated[str, typer.Argument(metavar="ID", help="Bundle id or alias.")],
+    dest: Annotated[Path, typer.Argument(metavar="DEST", help="A folder to make or to complete.")],
+    layers: Layers,
+    json: Json = False,
+) -> None:
+    """Copy a bundle's required files into a flat folder, hashing them again on the way."""
+    from tokforge_models.cli.progress import bar
+    from tokforge_models.cli.world import World, claimed
+    from tokforge_models.exporting import export_bundle
+
+    world = World.open(layers)
+    bundle = world.find(id)
+    with bar() as progress, claimed(world.store, bundle.id):
+        exported = export_bundle(world.store, bundle.id, dest, bundle=bundle, progress=progress)
+    if json:
+        output.document(asdict(exported) | {"path": str(exported.path)})
+    else:
+        output.line(f"{bundle.id}: {len(exported.files)} files in {exported.path}")
+
+
+def remove(ids: Ids, layers: Layers, json: Json = False) -> None:
+    """Remove bundles from the store; refused while a running command uses one."""
+    from tokforge_models.cli.world import World, this_command
+    from tokforge_models.removal import remove as remove_bundle
+
+    world = World.open(layers)
+    removed = [remove_bundle(world.store, world.find(id).id, command=this_command()) for id in ids]
+    if json:
+        output.document({"bundles": [asdict(one) for one in removed]})
+        return
+    for one in removed:
+        output.line(f"{one.id} is removed, {output.size(one.bytes_freed)} freed")

@@ -1,0 +1,72 @@
+"""Options that more than one command takes, each defined once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
+Layers = Annotated[
+    list[Path],
+    typer.Option(
+        "--registry",
+        metavar="FILE",
+        help="A registry file laid over the built-in one; may be given again.",
+        default_factory=list,
+    ),
+]
+Target = Annotated[
+    str, typer.Argument(metavar="TARGET", help="Id, alias, repository, or a bundle's directory.")
+]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Bundle ids or aliases.")]
+OptionalIds = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[ID...]",
+        help="Bundle ids or aliases; all of them when none is named.",
+        default_factory=list,
+    ),
+]
+Draft = Annotated[
+    str,
+    typer.Option(
+        "--draft",
+        metavar="auto|none|ID",
+        help="Who guesses: what the registry pairs, nobody, or the draft you name.",
+    ),
+]
+DraftLength = Annotated[
+    str | None,
+    typer.Option(
+        "-d",
+        "--draft-length",
+        metavar="N",
+        help="Tokens guessed a round; the registry's by default.",
+    ),
+]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, max=64, help="CPU threads.")]
+Backend = Annotated[
+    str | None, typer.Option("--backend", metavar="NAME", help="MNN backend, e.g. cpu or opencl.")
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="low|normal|high", help="MNN memory mode of both models."),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="low|normal|high", help="MNN precision of both models."),
+]
+DeviceFile = Annotated[
+    Path | None,
+    typer.Option("--device", metavar="FILE", help="Device facts from a JSON or YAML file."),
+]
+PlatformName = Annotated[
+    str | None,
+    typer.Option("--platform", metavar="NAME", help="android, ios, linux, macos or windows."),
+]
+Chip = Annotated[str | None, typer.Option("--chip", metavar="NAME", help="SoC, e.g. SM8850.")]
+RamGb = Annotated[
+    float | None, typer.Option("--ram-gb", min=0.0, help="Memory in GiB, as the system reports it.")
+]

@@ -1,0 +1,76 @@
+"""What people and programs read: one JSON document, or lines and tables; errors as one sentence.
+
+Results go to standard output, notes and errors to standard error. With ``--json`` standard output
+carries exactly one document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+# C0 and C1 controls but tab and newline: a model's text or a registry's name must not drive the
+# reader's terminal.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def document(value: Any) -> None:
+    """Print `value` as the command's one JSON document.
+
+    Only ASCII is written, so that no console's encoding can break it.
+    """
+    print(json.dumps(value, indent=2))
+
+
+def line(text: str = "") -> None:
+    """Print one line of a result for people."""
+    print(printable(text))
+
+
+def note(text: str) -> None:
+    """Print what is not part of the result: progress in words, warnings, reasons."""
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def error(kind: str, message: str, hint: str, *, as_json: bool) -> None:
+    """Print an error for people on stderr, or as the document of ``--json``."""
+    if as_json:
+        document({"error": {"kind": kind, "message": message, "hint": hint}})
+        return
+    note(f"tokforge: {message}")
+    if hint:
+        note(f"  try: {hint}")
+
+
+def printable(text: str) -> str:
+    """`text` with control characters made visible."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns, each as wide as its widest cell; the last one is not padded."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        line("  ".join(cells).rstrip())
+
+
+def size(count: int | None) -> str:
+    """Bytes in decimal units, as the model card counts them.
+
+    >>> size(335769842)
+    '336 MB'
+    >>> size(4660)
+    '4.66 KB'
+    """
+    if count is None:
+        return "?"
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    digits = 0 if unit == 0 else max(0, 3 - len(str(int(value))))
+    return f"{value:.{digits}f} {_UNITS[unit]}"

@@ -1,0 +1,122 @@
+"""A loaded pair: claims on its bundles, their integrity, the session, and what to do without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from tokforge_engine import EngineError, ModelSpec, RuntimeSettings, Session
+from tokforge_models.bundle import Bundle, Settings
+from tokforge_models.cli import output
+from tokforge_models.cli.progress import bar
+from tokforge_models.cli.world import Resolved, World, claimed
+from tokforge_models.errors import IntegrityError, Refused, StorageError, UnknownBundle
+from tokforge_models.integrity import verify
+from tokforge_models.resolution import Resolution
+
+DEFAULT_D = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What runs.
+
+    Attributes:
+        session: the loaded models.
+        resolution: what was resolved, corrected where the draft could not be used.
+        d: draft length of its requests; 0 without a draft.
+    """
+
+    session: Session
+    resolution: Resolution
+    d: int
+
+
+@contextmanager
+def open_pair(world: World, resolved: Resolved, *, insist: bool) -> Iterator[Pair]:
+    """Claim, check and load a target with its draft.
+
+    Args:
+        world: registry and store.
+        resolved: what to load.
+        insist: fail where the draft cannot be used; else run without it and say why.
+
+    Raises:
+        UnknownBundle: not installed.
+        IntegrityError: installed and damaged.
+        EngineError: it cannot be loaded.
+    """
+    resolution = resolved.resolution
+    with ExitStack() as stack:
+        target = _spec(world, stack, resolution.target, resolution.settings.target, folder=resolved)
+        draft: ModelSpec | None = None
+        if resolution.draft and resolution.settings.draft:
+            try:
+                draft = _spec(world, stack, resolution.draft, resolution.settings.draft)
+            except (UnknownBundle, IntegrityError, Refused, StorageError) as error:
+                if insist:
+                    raise
+                resolution = _without_draft(resolution, error.message, error.hint)
+        d = _length(resolution) if draft else 0
+        try:
+            session = Session(target, draft, max_d=d)
+        except EngineError as error:
+            if insist or draft is None:
+                raise
+            resolution, d = _without_draft(resolution, error.message, error.hint), 0
+            session = Session(target, max_d=0)
+        stack.enter_context(session)
+        yield Pair(session, resolution, d)
+
+
+def _spec(
+    world: World,
+    stack: ExitStack,
+    bundle: Bundle,
+    settings: Settings,
+    folder: Resolved | None = None,
+) -> ModelSpec:
+    if folder and folder.folder:
+        path = folder.folder
+    else:
+        _check(world, bundle)
+        path = stack.enter_context(claimed(world.store, bundle.id)).path
+    runtime = RuntimeSettings(
+        backend=settings.backend,
+        threads=settings.threads,
+        precision=settings.precision,
+        memory=settings.memory,
+        power=settings.power,
+    )
+    return ModelSpec(path, runtime, bundle.id, bundle.context_length)
+
+
+def _check(world: World, bundle: Bundle) -> None:
+    """Nothing unverified is used: a file whose stamp changed is hashed before it is loaded."""
+    with bar() as progress:
+        (report,) = verify(
+            world.store, [bundle.id], bundles=world.registry.bundles, progress=progress
+        )
+    if report.ok or report.state in {"absent", "partial"}:
+        # What is not whole is named, with the next step, by the claim on it.
+        return
+    faults = [*(f"{file.path} is not what was verified" for file in report.files if not file.ok)]
+    raise IntegrityError(
+        f"{bundle.id} is damaged: {'; '.join([*faults, *report.problems])}",
+        kept="all files that are good",
+        hint=f"tokforge verify --repair {bundle.id}",
+    )
+
+
+def _without_draft(resolution: Resolution, why: str, hint: str) -> Resolution:
+    assert resolution.draft is not None
+    reason = f"{resolution.draft.id} is its draft, but {why}"
+    output.note(f"running without a draft: {why}" + (f" (try: {hint})" if hint else ""))
+    settings = replace(resolution.settings, draft=None, d=0)
+    return replace(resolution, draft=None, reason=reason, settings=settings)
+
+
+def _length(resolution: Resolution) -> int:
+    settings = resolution.settings
+    return settings.d if isinstance(settings.d, int) else settings.d_start or DEFAULT_D
