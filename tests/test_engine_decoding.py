@@ -5,12 +5,12 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_models import Script, ToyModel, one_hot, table
 
 from tokforge_engine.decoding import Token, decode
 from tokforge_engine.drafting import DraftModel, NoDraft
 from tokforge_engine.length import FixedLength
 from tokforge_engine.statistics import Tally
+from toy_models import Script, ToyModel, one_hot, table
 
 VOCABULARY = 12
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from toy_models import ToyModel, one_hot
 
 from tokforge_engine.drafting import DraftModel, NoDraft
+from toy_models import ToyModel, one_hot
 
 
 def counter(vocabulary, context_length=None):

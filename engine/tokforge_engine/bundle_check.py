@@ -17,6 +17,8 @@ from tokforge_engine.net_file import NotWhole, read_net
 _MAX_CONFIG_BYTES = 16 * 2**20
 # First number in every tokenizer file that MNN reads.
 _TOKENIZER_MAGIC = "430"
+# Where an embedding lies that is a part of the weight file, in the order of the list.
+_TIED = ("weight_offset", "alpha_offset", "alpha_size", "quant_bit", "quant_block")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class CheckedBundle:
         path: the bundle's directory, absolute.
         tokenizer: its tokenizer file.
         weight_bytes: size of the weight file.
+        embedding_rows: how many tokens it has a vector for; as many as the model has logits.
         threads: what its config.json asks for, or None.
         context_length: tokens it was made for, or None where it does not say.
     """
@@ -34,6 +37,7 @@ class CheckedBundle:
     path: Path
     tokenizer: Path
     weight_bytes: int
+    embedding_rows: int
     threads: int | None
     context_length: int | None
 
@@ -77,7 +81,7 @@ class _Check:
         llm_config = self._read_json(self._name("llm_config", "llm_config.json"))
         if not self._config or not llm_config:
             # What the other files are called is not known.
-            return CheckedBundle(self._path, self._path, 0, None, None)
+            return CheckedBundle(self._path, self._path, 0, 0, None, None)
         # MNN lays llm_config.json over config.json.
         self._config = {**self._config, **llm_config}
         self._check_shape()
@@ -88,7 +92,7 @@ class _Check:
         tokenizer = self._file("tokenizer_file", "tokenizer.txt")
         if tokenizer is not None:
             self._check_tokenizer(tokenizer)
-        self._check_embedding(weight)
+        embedding_rows = self._check_embedding(weight)
         for switch, key, default in (
             ("is_visual", "visual_model", "visual.mnn"),
             ("is_audio", "audio_model", "audio.mnn"),
@@ -99,6 +103,7 @@ class _Check:
             path=self._path,
             tokenizer=tokenizer or self._path,
             weight_bytes=weight.stat().st_size if weight else 0,
+            embedding_rows=embedding_rows,
             threads=self._number("thread_num"),
             context_length=self._number("max_position_embeddings"),
         )
@@ -196,24 +201,32 @@ class _Check:
         if head[:1] != [_TOKENIZER_MAGIC.encode()]:
             self.faults.append(f"{tokenizer.name} is not a tokenizer of MNN")
 
-    def _check_embedding(self, weight: Path | None) -> None:
+    def _check_embedding(self, weight: Path | None) -> int:
+        """Check where the embedding lies; its rows, or 0 where that cannot be told."""
+        hidden_size = self._number("hidden_size") or 1
         tied = self._config.get("tie_embeddings")
-        parts: list[object] = []
-        if isinstance(tied, list):
-            parts = tied[:3]
-        elif isinstance(tied, dict):
-            parts = [tied.get(key, 0) for key in ("weight_offset", "alpha_offset", "alpha_size")]
-        elif tied is not None:
-            self.faults.append(f"llm_config.json: tie_embeddings expected a list, got {tied!r}")
-            return
-        if len(parts) < 3 or parts[0] == 0:
-            self._file("embedding_file", "embeddings_bf16.bin")
-            return
-        numbers = [part for part in parts if isinstance(part, int) and part >= 0]
-        if len(numbers) < 3:
-            self.faults.append(f"llm_config.json: tie_embeddings expected offsets, got {tied!r}")
-        elif weight is not None and (size := weight.stat().st_size) < numbers[1] + numbers[2]:
+        if tied is None:
+            return self._embedding_file_rows(2 * hidden_size)
+        parts = [tied.get(key, 0) for key in _TIED] if isinstance(tied, dict) else tied
+        if (
+            not isinstance(parts, list)
+            or len(parts) < len(_TIED)
+            or not all(isinstance(part, int) and part >= 0 for part in parts)
+        ):
             self.faults.append(
-                f"llm_config.json says that the embedding ends at byte "
-                f"{numbers[1] + numbers[2]:,} of {weight.name}, which has {size:,}"
+                f"llm_config.json: tie_embeddings expected {', '.join(_TIED)}, got {tied!r}"
             )
+            return 0
+        start, scales, scales_size, bits = parts[:4]
+        if start == 0:
+            return self._embedding_file_rows(bits * hidden_size // 8)
+        if weight is not None and (size := weight.stat().st_size) < scales + scales_size:
+            self.faults.append(
+                f"llm_config.json says that the embedding ends at byte {scales + scales_size:,} "
+                f"of {weight.name}, which has {size:,}"
+            )
+        return int((scales - start) * 8 // (max(bits, 1) * hidden_size))
+
+    def _embedding_file_rows(self, row_bytes: int) -> int:
+        file = self._file("embedding_file", "embeddings_bf16.bin")
+        return file.stat().st_size // max(row_bytes, 1) if file is not None else 0

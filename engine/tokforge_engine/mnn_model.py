@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokforge_engine.bundle_check import CheckedBundle
-from tokforge_engine.errors import EngineError, EngineUnavailable, Incompatible
+from tokforge_engine.errors import BundleDamaged, EngineError, EngineUnavailable, Incompatible
 from tokforge_engine.generation import Message
 from tokforge_engine.settings import RuntimeSettings
 
@@ -48,6 +48,7 @@ class MnnModel:
     Raises:
         EngineUnavailable: MNN is not installed, or lacks a call that is needed.
         EngineError: MNN could not load the bundle.
+        BundleDamaged: its configuration is another model's.
         Incompatible: the bundle cannot give logits for each of several ids.
     """
 
@@ -76,6 +77,13 @@ class MnnModel:
         self._texts: dict[int, bytes] = {}
         self._vocabulary = 1
         self._vocabulary = self.verify([0]).shape[1]
+        # An id beyond the embedding's end would be read from whatever lies behind it.
+        if bundle.embedding_rows < self._vocabulary:
+            raise BundleDamaged(
+                f"llm_config.json does not fit llm.mnn in the bundle at {bundle.path}: it gives "
+                f"{bundle.embedding_rows:,} tokens a vector, the model knows {self._vocabulary:,}",
+                hint="tokforge verify --full hashes its files",
+            )
         for width in range(2, widths + 1):
             if len(self.verify([0] * width)) != width:
                 raise Incompatible(

@@ -65,6 +65,7 @@ class Session:
             load_timeout = _LOAD_SECONDS + size / _SLOWEST_READ
         self._max_d = max_d
         self._requests = 0
+        self._running: Generation | None = None
         self._worker = WorkerProcess()
         try:
             self._worker.send(load)
@@ -120,15 +121,18 @@ class Session:
         chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         if not chat:
             raise InvalidRequest("the prompt has no messages")
+        if self._running is not None:
+            self._running.close()
         self._requests += 1
-        return Generation(self._worker, Generate(self._requests, chat, options))
+        self._running = Generation(self._worker, Generate(self._requests, chat, options))
+        return self._running
 
 
 class Generation(Iterator[Piece]):
     """A running answer: iterate for its pieces, then read `result`.
 
     Closing it early cancels the generation within one round, and the session stays usable.
-    Deleting it, or starting another one, does the same.
+    Asking the session for another generation does the same.
     """
 
     def __init__(self, worker: WorkerProcess, order: Generate) -> None:

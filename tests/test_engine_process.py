@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tokforge_engine.errors import EngineCrashed
+from tokforge_engine.messages import Cancel, Phase, Ready
+from tokforge_engine.process import WorkerProcess
+
+SAY = """
+import os, signal, sys, threading
+from tokforge_engine import messages
+from tokforge_engine.messages import *
+out = sys.stdout.buffer
+messages.write(out, Phase("pretending"))
+"""
+HANG = "threading.Event().wait()"
+posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+
+
+@pytest.fixture
+def worker():
+    workers = []
+
+    def start(code):
+        workers.append(WorkerProcess(("-c", SAY + code)))
+        return workers[-1]
+
+    yield start
+    for one in workers:
+        one.end(0)
+
+
+def gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_phases_are_kept_and_reports_come_through(worker):
+    assert worker("messages.write(out, Ready()); messages.read(sys.stdin.buffer)").receive() == (
+        Ready()
+    )
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL", "SIGTERM", "SIGILL"])
+def test_death_by_a_signal_is_one_error_with_signal_and_phase(worker, name):
+    dying = worker(
+        f"print('last words', file=sys.stderr, flush=True); os.kill(os.getpid(), signal.{name})"
+    )
+    with pytest.raises(EngineCrashed, match=f"died of {name} while pretending") as caught:
+        dying.receive()
+    assert caught.value.exit_code == 8
+    assert "last words" in caught.value.log
+    assert gone(dying.pid)
+
+
+def test_an_early_end_is_an_error(worker):
+    with pytest.raises(EngineCrashed, match="ended with code 3 while pretending"):
+        worker("os._exit(3)").receive()
+
+
+def test_a_hang_is_killed(worker):
+    hanging = worker(HANG)
+    with pytest.raises(EngineCrashed, match="did not finish pretending in 1 s"):
+        hanging.receive(timeout=1)
+    assert gone(hanging.pid)
+
+
+@pytest.mark.parametrize("answer", [b"The device supports: all\n" * 9, b"\0\0\0\x03abc"])
+def test_nonsense_is_killed(worker, answer):
+    babbling = worker(f"out.write({answer!r}); out.flush(); {HANG}")
+    with pytest.raises(EngineCrashed, match="not a report while pretending"):
+        babbling.receive()
+    assert gone(babbling.pid)
+
+
+def test_an_order_to_the_dead_is_the_same_error(worker):
+    dead = worker("os._exit(3)")
+    with pytest.raises(EngineCrashed, match="ended with code 3"):
+        dead.receive()
+    with pytest.raises(EngineCrashed, match="ended with code 3"):
+        dead.send(Cancel(1))
+    assert not dead.open
+
+
+def test_ending_leaves_nothing_behind(worker):
+    ended = worker(
+        "open('left', 'w'); messages.write(out, Phase(os.getcwd())); "
+        f"messages.write(out, Ready()); {HANG}"
+    )
+    ended.receive()
+    ended.end(0)
+    ended.end(0)
+    assert gone(ended.pid)
+    with pytest.raises(EngineCrashed, match=r"while .*tokforge-") as caught:
+        ended.send(Phase("x"))
+    scratch = str(caught.value).split("while ")[1]
+    assert not Path(scratch).exists()

@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from demo_pair import DRAFT, TARGET, needs_mnn
+from tokforge_engine import (
+    EngineCrashed,
+    EngineError,
+    GenerateOptions,
+    InvalidRequest,
+    Message,
+    ModelSpec,
+    RuntimeSettings,
+    Session,
+)
+
+pytestmark = needs_mnn
+posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+
+# Tests share cores, where one thread is faster than two, and exact equality needs this memory.
+EXACT = RuntimeSettings(memory="normal", threads=1)
+LONG = GenerateOptions(max_tokens=10_000, d=2, ignore_stop_tokens=True)
+
+
+def spec(path, settings=EXACT, **more):
+    return ModelSpec(path, settings, **more)
+
+
+@pytest.fixture(scope="module")
+def session():
+    with Session(spec(TARGET), spec(DRAFT)) as session:
+        yield session
+
+
+def answer(session, prompt="Tell me about the sea.", **options):
+    options.setdefault("max_tokens", 40)
+    options.setdefault("ignore_stop_tokens", True)
+    generation = session.generate(prompt, GenerateOptions(**options))
+    pieces = list(generation)
+    return pieces, generation.result
+
+
+def gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_pieces_join_to_the_result(session):
+    pieces, result = answer(session)
+    assert "".join(piece.text for piece in pieces) == result.text != ""
+    tokens = [token for piece in pieces for token in piece.tokens]
+    assert tuple(token.id for token in tokens) == result.token_ids
+    assert result.completion_tokens == len(result.token_ids) == 40
+    assert result.finish_reason == "length"
+    assert {token.drafted_by for token in tokens} <= {None, "demo-draft"}
+    drafted = sum(token.drafted_by is not None for token in tokens)
+    assert drafted == result.stats.accepted
+    assert result.stats.emitted == 40 == 1 + result.stats.rounds + result.stats.accepted
+    assert result.stats.prefill_seconds > 0
+    assert result.stats.verify_seconds > 0
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 7])
+def test_paired_text_equals_plain_text(session, d):
+    _, plain = answer(session, f"Tell me {d} things about bread.", d=0, max_tokens=60)
+    _, paired = answer(session, f"Tell me {d} things about bread.", d=d, max_tokens=60)
+    assert paired.token_ids == plain.token_ids
+    assert plain.stats.drafted == 0 < paired.stats.drafted
+
+
+@pytest.mark.slow
+def test_paired_text_equals_plain_text_on_20_prompts_of_200_tokens(session):
+    for number in range(20):
+        prompt = f"Question {number}: what do you know about the number {number * 37}?"
+        _, plain = answer(session, prompt, d=0, max_tokens=200)
+        _, paired = answer(session, prompt, d=1 + number % 5, max_tokens=200)
+        assert paired.token_ids == plain.token_ids
+
+
+def test_a_target_that_drafts_for_itself_is_accepted_whole():
+    with Session(spec(TARGET), spec(TARGET, name="itself")) as session:
+        _, result = answer(session)
+    assert result.stats.accepted == result.stats.drafted > 0
+
+
+def test_without_a_draft(session):
+    with Session(spec(TARGET)) as alone:
+        _, plain = answer(alone)
+    _, paired = answer(session)
+    assert plain.token_ids == paired.token_ids
+    assert plain.stats.drafted == 0
+
+
+def test_a_second_request_equals_the_first_whatever_was_between(session):
+    _, first = answer(session)
+    answer(session, "And what about bees?")
+    _, second = answer(session)
+    assert second.token_ids == first.token_ids
+    assert second.stats.accepted == first.stats.accepted
+
+
+def test_an_abandoned_generation_leaves_the_session_as_it_was(session):
+    _, first = answer(session)
+    for pieces in (1, 2):
+        generation = session.generate("Count.", LONG)
+        assert len(list(itertools.islice(generation, pieces))) == pieces
+        generation.close()
+        with pytest.raises(EngineError, match="not read to its end"):
+            _ = generation.result
+    _, second = answer(session)
+    assert second.token_ids == first.token_ids
+
+
+def test_a_new_generation_replaces_one_that_runs(session):
+    old = session.generate("Count.", LONG)
+    next(old)
+    _, result = answer(session)
+    assert result.completion_tokens == 40
+    assert list(old) == []
+
+
+def test_a_stop_text_ends_the_answer_before_it(session):
+    _, whole = answer(session)
+    stop = whole.text[len(whole.text) // 2 :][:3]
+    pieces, result = answer(session, stop=(stop,))
+    assert result.text == whole.text[: whole.text.index(stop)]
+    assert "".join(piece.text for piece in pieces) == result.text
+    assert result.finish_reason == "stop"
+    assert whole.token_ids[: result.completion_tokens] == result.token_ids
+
+
+def test_a_chat_with_a_system_message(session):
+    _, bare = answer(session, "Hello.")
+    chat = [Message("system", "You are a lighthouse."), Message("user", "Hello.")]
+    _, result = answer(session, chat)
+    assert result.prompt_tokens > bare.prompt_tokens
+    _, again = answer(session, [Message("user", "Hello.")])
+    assert again.token_ids == bare.token_ids
+
+
+def test_the_end_of_the_context_ends_the_answer():
+    with Session(spec(TARGET, context_length=48), spec(DRAFT, context_length=40)) as session:
+        _, result = answer(session, "Hello.", max_tokens=500)
+        assert result.finish_reason == "length"
+        assert result.prompt_tokens + result.completion_tokens == 48
+        with pytest.raises(InvalidRequest, match="too long for demo-chat: expected at most 47"):
+            answer(session, "Hello. " * 100)
+        _, again = answer(session, "Hello.", max_tokens=500)
+        assert again.token_ids == result.token_ids
+
+
+def test_requests_out_of_range_are_refused(session):
+    with pytest.raises(InvalidRequest, match="d expected 0 to 7 in this session, got 8"):
+        session.generate("Hello.", GenerateOptions(d=8))
+    with pytest.raises(InvalidRequest, match="no messages"):
+        session.generate([])
+    with pytest.raises(InvalidRequest, match="max_d expected 0 to 15"):
+        Session(spec(TARGET), max_d=16)
+
+
+def test_a_closed_session_says_so():
+    session = Session(spec(TARGET))
+    pid = session.pid
+    session.close()
+    assert gone(pid)
+    session.close()
+    with pytest.raises(InvalidRequest, match="closed"):
+        session.generate("Hello.")
+
+
+def test_nothing_is_written_into_a_bundle(tmp_path):
+    copies = [shutil.copytree(path, tmp_path / path.name) for path in (TARGET, DRAFT)]
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    with Session(*(spec(copy) for copy in copies)) as session:
+        answer(session)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL"])
+def test_a_worker_that_dies_while_generating_is_one_error(name):
+    with Session(spec(TARGET), spec(DRAFT)) as session:
+        generation = session.generate("Count.", LONG)
+        next(generation)
+        os.kill(session.pid, getattr(signal, name))
+        with pytest.raises(EngineCrashed, match=f"died of {name} while generating with demo-chat"):
+            list(generation)
+        assert gone(session.pid)
+
+
+def cut(file, size):
+    def hurt(bundle):
+        content = bundle.joinpath(file).read_bytes()
+        bundle.joinpath(file).write_bytes(content[:size])
+
+    return hurt
+
+
+def write(file, content):
+    return lambda bundle: bundle.joinpath(file).write_bytes(content)
+
+
+def change(file, **keys):
+    def hurt(bundle):
+        content = json.loads(bundle.joinpath(file).read_text())
+        bundle.joinpath(file).write_text(json.dumps({**content, **keys}))
+
+    return hurt
+
+
+@pytest.mark.parametrize("which", ["demo-chat", "demo-draft"])
+@pytest.mark.parametrize(
+    ("hurt", "exit_code"),
+    [
+        pytest.param(lambda b: b.joinpath("llm.mnn.weight").unlink(), 5, id="no-weight"),
+        pytest.param(cut("llm.mnn.weight", 1000), 5, id="weight-cut"),
+        pytest.param(cut("llm.mnn.weight", -1), 5, id="weight-one-byte-short"),
+        pytest.param(cut("llm.mnn", 5000), 5, id="graph-cut"),
+        pytest.param(cut("llm.mnn", -40), 8, id="graph-cut-at-its-very-end"),
+        pytest.param(write("llm.mnn", bytes(range(256)) * 99), 5, id="graph-random"),
+        pytest.param(write("llm.mnn.weight", bytes(range(256)) * 99), 5, id="weight-random"),
+        pytest.param(change("llm_config.json", hidden_size=512), 5, id="hidden-size-does-not-fit"),
+        pytest.param(change("llm_config.json", hidden_size="x"), 5, id="hidden-size-is-text"),
+        pytest.param(write("config.json", b'{"llm_model": '), 5, id="config-broken"),
+        pytest.param(write("llm_config.json", b"\0\0"), 5, id="llm-config-broken"),
+        pytest.param(lambda b: b.joinpath("tokenizer.mtok").unlink(), 5, id="no-tokenizer"),
+        pytest.param(cut("tokenizer.mtok", 500), 8, id="tokenizer-cut"),
+        pytest.param(shutil.rmtree, 5, id="no-bundle"),
+    ],
+)
+def test_a_damaged_bundle_is_one_line_of_error(tmp_path, which, hurt, exit_code):
+    copies = {path.name: shutil.copytree(path, tmp_path / path.name) for path in (TARGET, DRAFT)}
+    hurt(copies[which])
+    with pytest.raises(EngineError) as caught:
+        Session(spec(copies["demo-chat"]), spec(copies["demo-draft"]))
+    assert caught.value.exit_code == exit_code
+    assert which in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_of_nonsense_end_within_the_time_for_loading(tmp_path):
+    bundle = shutil.copytree(TARGET, tmp_path / "demo-chat")
+    weight = bundle / "llm.mnn.weight"
+    weight.write_bytes(b"\xa5" * weight.stat().st_size)
+    with pytest.raises(EngineError) as caught, Session(spec(bundle), load_timeout=5) as session:
+        answer(session)
+    assert caught.value.exit_code == 8
+
+
+def test_a_draft_with_another_vocabulary_is_refused(tmp_path):
+    other = shutil.copytree(DRAFT, tmp_path / "other")
+    tokenizer = other / "tokenizer.mtok"
+    tokenizer.write_bytes(tokenizer.read_bytes().replace("Ġthe".encode(), "Ġteh".encode()))
+    with pytest.raises(EngineError, match="other cannot draft for demo-chat: token") as caught:
+        Session(spec(TARGET), spec(other))
+    assert caught.value.exit_code == 7
+    assert "' the'" in str(caught.value)
+
+
+def test_mnn_that_is_not_installed_is_said_with_advice(tmp_path, monkeypatch):
+    tmp_path.joinpath("MNN").mkdir()
+    tmp_path.joinpath("MNN", "__init__.py").write_text("raise ImportError('no MNN here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(EngineError, match="MNN cannot be imported here") as caught:
+        Session(spec(TARGET))
+    assert caught.value.exit_code == 8
+    assert "pip install MNN" in caught.value.hint
+
+
+def test_an_mnn_that_lacks_a_call_names_it(tmp_path, monkeypatch):
+    tmp_path.joinpath("MNN").mkdir()
+    tmp_path.joinpath("MNN", "__init__.py").write_text("")
+    tmp_path.joinpath("MNN", "llm.py").write_text("create = lambda path: None")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(EngineError, match=r"lacks apply_chat_template, erase_history, forward"):
+        Session(spec(TARGET))
+
+
+def test_importing_the_engine_imports_neither_mnn_nor_numpy():
+    code = "import sys, tokforge_engine; print({'MNN', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+PARENT = f"""
+import pathlib, sys
+from tokforge_engine import *
+if __name__ == "__main__":
+    target, draft = (ModelSpec(pathlib.Path(path)) for path in {[str(TARGET), str(DRAFT)]!r})
+    try:
+        with Session(target, draft) as session:
+            print(session.pid, flush=True)
+            options = GenerateOptions(max_tokens=10_000_000, ignore_stop_tokens=True)
+            for piece in session.generate("Count.", options):
+                print("piece", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.fixture
+def parent():
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(PARENT)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        child = int(process.stdout.readline())
+        assert process.stdout.readline() == "piece\n"
+        yield process, child
+        process.kill()
+
+
+def wait_until_gone(pid):
+    """Wait for a process that is not ours: its parent, init, may take a moment to reap it."""
+    while not gone(pid):
+        with Path("/proc", str(pid), "stat").open() as file:
+            if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                return
+
+
+@posix
+def test_ctrl_c_in_the_parent_leaves_no_child(parent):
+    process, child = parent
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=10)
+    assert rest.endswith("interrupted\n")
+    assert gone(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc to see a zombie")
+def test_a_child_whose_parent_is_killed_ends_by_itself(parent):
+    process, child = parent
+    process.kill()
+    process.wait()
+    wait_until_gone(child)
