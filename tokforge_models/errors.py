@@ -120,16 +120,27 @@ class Problem:
 
 
 class RegistryError(TokforgeError):
-    """One or more registry files are not valid; carries every problem found, not only the first."""
+    """A registry, or another file that is read as strictly, is not valid.
+
+    Carries every problem found, not only the first.
+
+    Args:
+        problems: what is wrong; not empty.
+        what: what the files are, as a message calls them.
+        hint: the next step.
+    """
 
     kind = "registry"
     exit_code = 7
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        *,
+        what: str = "the registry",
+        hint: str = "tokforge registry lint FILE shows them again once the file is edited",
+    ) -> None:
         self.problems = tuple(problems)
         noun = "problem" if len(self.problems) == 1 else "problems"
         lines = "".join(f"\n  {problem}" for problem in self.problems)
-        super().__init__(
-            f"the registry has {len(self.problems)} {noun}:{lines}",
-            hint="tokforge registry lint FILE shows them again once the file is edited",
-        )
+        super().__init__(f"{what} has {len(self.problems)} {noun}:{lines}", hint=hint)
