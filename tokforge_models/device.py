@@ -74,7 +74,11 @@ def read_device(path: Path) -> Device:
     fields = Fields.of(read_file(path, problems), "", problems)
     device = device_in(fields) if fields else None
     if device is None or problems.found:
-        raise RegistryError(problems.found)
+        raise RegistryError(
+            problems.found,
+            what="the description of the device",
+            hint="docs/resolution.md lists its keys",
+        )
     return device
 
 

@@ -86,7 +86,9 @@ def read_measurement(path: Path) -> Measurement:
     fields = Fields.of(read_file(path, problems), "", problems)
     measurement = _measurement(fields) if fields else None
     if measurement is None or problems.found:
-        raise RegistryError(problems.found)
+        raise RegistryError(
+            problems.found, what="the measurement", hint="delete the file and measure again"
+        )
     return measurement
 
 

@@ -1,0 +1,102 @@
+"""Keeps fingerprints by content, so that a vocabulary is parsed once.
+
+One file a bundle content, ``<key>.fingerprint``: a line of JSON (schema, ids, attention, context
+length, number of tokens, SHA-256 of the rest), then the length of every token as 32 bits
+little-endian, then the tokens' bytes. A file that is damaged or of another schema is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from tokforge_models.disk import Disk
+from tokforge_models.errors import StorageError
+from tokforge_models.fingerprint import Fingerprint, fingerprint_of
+from tokforge_models.names import inside
+
+SCHEMA = 1
+_MAX_BYTES = 128 << 20
+
+
+class FingerprintCache:
+    """Fingerprints in a folder.
+
+    Args:
+        folder: made at the first write.
+        disk: where changes go.
+    """
+
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
+        self._folder = folder
+        self._disk = disk or Disk()
+
+    def get(self, directory: Path, key: str) -> Fingerprint:
+        """The fingerprint of the bundle in `directory`.
+
+        Args:
+            directory: the bundle's files.
+            key: digest of the bundle's content; another content must have another key.
+
+        Raises:
+            IntegrityError: a file of the bundle is missing or damaged.
+            Refused: `key` is no name of a file.
+        """
+        path = inside(self._folder, f"{key}.fingerprint")
+        if (known := _load(path)) is not None:
+            return known
+        fingerprint = fingerprint_of(directory)
+        try:
+            self._disk.make_folder(self._folder)
+            self._disk.write(path, pack(fingerprint))
+        except StorageError:
+            # A cache that cannot be written costs time, not the answer.
+            pass
+        return fingerprint
+
+
+def _load(path: Path) -> Fingerprint | None:
+    try:
+        with path.open("rb") as stream:
+            return unpack(stream.read(_MAX_BYTES))
+    except OSError:
+        return None
+
+
+def pack(fingerprint: Fingerprint) -> bytes:
+    """The bytes of a cache file."""
+    lengths = [len(token) for token in fingerprint.tokens]
+    body = struct.pack(f"<{len(lengths)}I", *lengths) + b"".join(fingerprint.tokens)
+    head = {
+        "schema": SCHEMA,
+        "special_ids": sorted(fingerprint.special_ids),
+        "stop_ids": sorted(fingerprint.stop_ids),
+        "attention": fingerprint.attention,
+        "context_length": fingerprint.context_length,
+        "tokens": len(lengths),
+        "sha256": hashlib.sha256(body).hexdigest(),
+    }
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def unpack(data: bytes) -> Fingerprint | None:
+    """The fingerprint in a cache file's bytes, or None where they are not whole."""
+    line, _, body = data.partition(b"\n")
+    try:
+        head = json.loads(line)
+        if head["schema"] != SCHEMA or head["sha256"] != hashlib.sha256(body).hexdigest():
+            return None
+        lengths = struct.unpack_from(f"<{head['tokens']}I", body)
+        ends = accumulate(lengths, initial=4 * len(lengths))
+        return Fingerprint(
+            tokens=tuple(body[start:end] for start, end in pairwise(ends)),
+            special_ids=frozenset(head["special_ids"]),
+            stop_ids=frozenset(head["stop_ids"]),
+            attention=head["attention"],
+            context_length=head["context_length"],
+        )
+    except (ValueError, TypeError, LookupError, RecursionError, struct.error):
+        return None
