@@ -1,22 +1,28 @@
 """Speculative decoding over MNN: a draft guesses, the target checks in one forward.
 
 `Session` loads a pair and answers prompts; MNN itself runs in a process of its own and is imported
-nowhere else.
+nowhere else. The names below are imported when they are first used.
 """
 
-from tokforge_engine.decoding import Token
-from tokforge_engine.errors import (
-    BundleDamaged,
-    EngineCrashed,
-    EngineError,
-    EngineUnavailable,
-    Incompatible,
-    InvalidRequest,
-)
-from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
-from tokforge_engine.session import Generation, Session
-from tokforge_engine.settings import ModelSpec, RuntimeSettings
-from tokforge_engine.statistics import Statistics
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tokforge_engine.decoding import Token
+    from tokforge_engine.errors import (
+        BundleDamaged,
+        EngineCrashed,
+        EngineError,
+        EngineUnavailable,
+        Incompatible,
+        InvalidRequest,
+    )
+    from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+    from tokforge_engine.session import Generation, Session
+    from tokforge_engine.settings import ModelSpec, RuntimeSettings
+    from tokforge_engine.statistics import Statistics
 
 __all__ = [
     "BundleDamaged",
@@ -36,3 +42,14 @@ __all__ = [
     "Statistics",
     "Token",
 ]
+
+_MODULES = ("errors", "settings", "statistics", "decoding", "generation", "session")
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        for module in _MODULES:
+            home = import_module(f"{__name__}.{module}")
+            if hasattr(home, name):
+                return getattr(home, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
