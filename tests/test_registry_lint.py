@@ -10,6 +10,8 @@ import pytest
 from tokforge_models.errors import RegistryError
 from tokforge_models.registry import Registry, lint
 from tokforge_models.registry_lint import name_key
+from tokforge_models.registry_schema import MAX_RULES
+from tokforge_models.strict_yaml import MAX_BYTES
 
 ANY = "anything"
 BUNDLE = """\
@@ -349,7 +351,7 @@ BAD = [
         "deeply nested", "schema: 1\nbundles: " + "[" * 99 + "]" * 99, 2, "bundles" + ".0" * 15,
         "at most 16 levels", "more",
     ),
-    Bad("huge", "schema: 1\n#" + "x" * 2_000_000, 1, "", "at most 1048576 bytes", "more"),
+    Bad("huge", "schema: 1\n#" + "x" * 2_000_000, 1, "", f"at most {MAX_BYTES} bytes", "more"),
 ]  # fmt: skip
 
 
@@ -370,6 +372,18 @@ def test_bad_registry(bad: Bad, tmp_path: Path) -> None:
 
 def test_there_are_enough_bad_registries() -> None:
     assert len({bad.name for bad in BAD}) == len(BAD) >= 40
+
+
+def test_more_rules_than_anybody_reviews(tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    rules = "".join(
+        f"  - {{id: r{i}, targets: [mine], use: off, reason: r, chips: [c{i}]}}\n"
+        for i in range(MAX_RULES + 1)
+    )
+    path.write_text(BUNDLE + "pairings:\n" + rules)
+    assert [(p.key, p.expected, p.got) for p in lint(path)] == [
+        ("pairings", f"at most {MAX_RULES} rules", f"{MAX_RULES + 1}")
+    ]
 
 
 def test_aliases_are_refused_however_they_are_used(tmp_path: Path) -> None:

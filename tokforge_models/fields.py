@@ -179,7 +179,7 @@ class Fields:
     def done(self) -> None:
         """Note the keys that nobody asked for."""
         for name in self._node.entries:
-            if name in self._asked:
+            if name in self._asked or self.problems.full:
                 continue
             close = difflib.get_close_matches(name, sorted(self._asked), n=1)
             known = f"{close[0]} perhaps" if close else ", ".join(sorted(self._asked))

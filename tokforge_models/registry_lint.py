@@ -13,6 +13,9 @@ from tokforge_models.fields import Word
 from tokforge_models.pairing import Rule
 from tokforge_models.registry_schema import Layer, Reference, Refers
 
+# Comparing names is slow: a hostile file has many unknown ones, and many to compare them with.
+_MAX_COMPARED = 200
+
 
 def name_key(name: str) -> str:
     """What makes two names the same: case and punctuation do not count, the dot does.
@@ -110,11 +113,12 @@ def _check_reference(
     word, names = reference.word, known[reference.to]
     if word.text in names:
         return
-    got = repr(word.text)
+    got = repr(word.text[:80])
     if reference.to in {Refers.CHAT, Refers.DRAFT} and word.text in bundles:
         got += f", a {bundles[word.text].role} bundle"
-    elif close := difflib.get_close_matches(word.text, sorted(names), n=1):
-        got += f" (is {close[0]} meant?)"
+    elif len(names) <= _MAX_COMPARED and not layer.problems.full:
+        close = difflib.get_close_matches(word.text[:100], sorted(names), n=1)
+        got += f" (is {close[0]} meant?)" if close else ""
     layer.problems.add(word.line, word.key, str(reference.to), got)
 
 
@@ -123,26 +127,29 @@ def _check_reachable(layer: Layer, bundles: Mapping[str, Bundle]) -> None:
     file a rule that can never decide is a mistake.
     """
     chats = [bundle for bundle in bundles.values() if bundle.role is Role.CHAT]
-    rules = [rule for _, rule in layer.rules]
-    for index, (word, rule) in enumerate(layer.rules):
-        targets = [target for target in chats if rule.names(target)]
-        winners = [_winner(rules[:index], rule, target, bundles) for target in targets]
-        if targets and all(winners):
-            names = ", ".join(sorted({winner.id for winner in winners if winner}))
-            key = word.key.removesuffix(".id")
-            layer.problems.add(rule.line, key, "a rule that can decide", f"{names} always wins")
+    targets_of = {id(rule): _targets(rule, chats) for _, rule in layer.rules}
+    earlier: list[Rule] = []
+    for word, rule in layer.rules:
+        left = set(targets_of[id(rule)])
+        winners = []
+        for other in earlier if left else ():
+            taken = left & targets_of[id(other)]
+            # A rule also steps aside where its draft's needs are not met.
+            if taken and rule.when.imply(other.when) and _asks_no_more(other, rule, bundles):
+                winners.append(other.id)
+                left -= taken
+                if not left:
+                    key = word.key.removesuffix(".id")
+                    got = f"{', '.join(winners)} always wins"
+                    layer.problems.add(rule.line, key, "a rule that can decide", got)
+                    break
+        earlier.append(rule)
 
 
-def _winner(
-    earlier: Iterable[Rule], rule: Rule, target: Bundle, bundles: Mapping[str, Bundle]
-) -> Rule | None:
-    for other in earlier:
-        if not other.names(target) or not rule.when.imply(other.when):
-            continue
-        # A rule also steps aside where its draft's needs are not met.
-        if _asks_no_more(other, rule, bundles):
-            return other
-    return None
+def _targets(rule: Rule, chats: Iterable[Bundle]) -> frozenset[str]:
+    if rule.family is None:
+        return frozenset(rule.targets)
+    return frozenset(bundle.id for bundle in chats if rule.names(bundle))
 
 
 def _asks_no_more(other: Rule, rule: Rule, bundles: Mapping[str, Bundle]) -> bool:

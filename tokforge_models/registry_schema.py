@@ -30,6 +30,8 @@ from tokforge_models.pairing import Conditions, Disagreement, Rule, Statement
 from tokforge_models.strict_yaml import Problems, read_file
 
 SCHEMA = 1
+# More could not be reviewed, and checking them against each other takes the square of the time.
+MAX_RULES = 500
 # Words that a command takes where a draft's id may stand.
 RESERVED_IDS = frozenset({"auto", "lookup", "none", "off"})
 
@@ -108,14 +110,16 @@ class _Reader:
             (word, self._bundle(word.text, fields))
             for word, fields in root.named_mappings("bundles", _bundle_id_check)
         ]
-        rules = [self._rule(fields) for fields in root.mappings("pairings")]
+        rules = root.mappings("pairings")
+        if len(rules) > MAX_RULES:
+            root.wrong("pairings", f"at most {MAX_RULES} rules", f"{len(rules)}")
         root.done()
         return Layer(
             problems=self._problems,
             bundles=tuple(bundles),
             aliases=tuple(self._aliases),
             replaces=frozenset(self._replaces),
-            rules=tuple(rules),
+            rules=tuple(self._rule(fields) for fields in rules[:MAX_RULES]),
             statements=tuple(statements),
             references=tuple(self._references),
         )

@@ -21,10 +21,11 @@ import yaml
 
 from tokforge_models.errors import Problem
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 19
 MAX_DEPTH = 16
-MAX_NODES = 50_000
+MAX_NODES = 20_000
 MAX_PROBLEMS = 100
+_MAX_TEXT = 200
 
 # libyaml is ten times faster, but not every build of PyYAML has it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -79,6 +80,11 @@ class Problems:
         """The problems in the order of their lines."""
         return sorted(self._found, key=lambda problem: problem.line)
 
+    @property
+    def full(self) -> bool:
+        """Whether further problems would not be kept."""
+        return len(self._found) > MAX_PROBLEMS
+
     def add(self, line: int, key: str, expected: str, got: str) -> None:
         """Note one problem; the last that fits says that there are more."""
         if len(self._found) == MAX_PROBLEMS:
@@ -86,7 +92,12 @@ class Problems:
                 Problem(self.file, line, "", "a file with fewer problems", "more than are shown")
             )
         elif len(self._found) < MAX_PROBLEMS:
-            self._found.append(Problem(self.file, line, key, expected, got))
+            texts = (_short(text) for text in (key, expected, got))
+            self._found.append(Problem(self.file, line, *texts))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 
 def describe(node: Node) -> str:
