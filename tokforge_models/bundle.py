@@ -112,7 +112,7 @@ class Bundle:
     Attributes:
         id: lower-case name that is also a directory name.
         name: what people read.
-        family: models of one family share a vocabulary and an architecture.
+        family: models that were released as one family, and share a vocabulary.
         aliases: other names people type.
         base_model: the repository of the weights this was converted from.
         sources: in order of preference; empty where there is no public address.
