@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -45,6 +45,10 @@ class Header:
     revision: str
     role: Role
     segment_bytes: int
+
+    def fits(self, other: Header) -> bool:
+        """Whether what was written under one header holds under the other."""
+        return self == replace(other, role=self.role)
 
 
 @dataclass(slots=True)
@@ -84,7 +88,7 @@ class Journal:
     def open(cls, path: Path, header: Header, disk: Disk) -> Journal:
         """Go on with the journal at `path` if it is about `header`, else begin an empty one."""
         found = read_journal(path)
-        if found is None or found[0] != header:
+        if found is None or not found[0].fits(header):
             disk.write(path, _line({"journal": SCHEMA, **_header_to_json(header)}))
             return cls(path, header, disk, {})
         if not _ends_with_newline(path):

@@ -155,7 +155,7 @@ def decide(wanted: Wanted, found: Found | None, segment_bytes: int) -> Action:
         disk = wanted.size if found.shared else missing
         reason = f"{wanted.size - missing:,} of {wanted.size:,} bytes are here"
         return Action(wanted, Verb.RESUME, found, missing, disk, reason)
-    reason = "another version is here" if found else "not here"
+    reason = "another version is here" if found and found.entry else "nothing of it is safe yet"
     return Action(wanted, Verb.FETCH, found, wanted.size, wanted.size, reason)
 
 

@@ -8,45 +8,31 @@ pull goes on from there.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
 
 from tokforge_models.bundle import Bundle, FileRole, Source, SourceKind, State
-from tokforge_models.completeness import (
-    CONFIG,
-    MAX_CONFIG_BYTES,
-    Config,
-    Needed,
-    llm_config_name,
-    needed_files,
-    parse_config,
-)
-from tokforge_models.digests import content_digest
-from tokforge_models.errors import FetchError, IntegrityError, StorageError, TokforgeError
+from tokforge_models.errors import FetchError, IntegrityError, StorageError
 from tokforge_models.journal import Header, Journal, read_journal
 from tokforge_models.locks import Holder
-from tokforge_models.manifest import Manifest
-from tokforge_models.names import fault_in_paths, is_revision
-from tokforge_models.pins import UNPINNED, Pin, pins_for
-from tokforge_models.plan import Plan, Verb, Wanted, plan_pull
+from tokforge_models.manifest import Entry, Manifest
+from tokforge_models.offer import CONTENT, Ask, Offer, foreign_offer, own_offer
+from tokforge_models.pins import Pin
+from tokforge_models.plan import Plan, Verb, plan_pull
 from tokforge_models.progress import Event, Meter, Phase, Progress, silent
-from tokforge_models.sources import (
-    FETCHERS,
-    Fetcher,
-    Listing,
-    Opener,
-    choose_sources,
-)
+from tokforge_models.sources import FETCHERS, Opener, choose_sources
 from tokforge_models.store import OURS, Store
 from tokforge_models.survey import survey
 from tokforge_models.transfer import Transfer
 
+T = TypeVar("T")
+
 PATIENCE_SECONDS = 3600.0
 _BOOKKEEPING_BYTES = 1024 * 1024
-CONTENT = "content-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +54,10 @@ class Pulled:
     state: State
     source: str
     revision: str
-    path: str
+    path: Path
     bytes_fetched: int
     bytes_reused: int
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What one source has of what a bundle needs.
-
-    Attributes:
-        source: the source.
-        fetcher: bound to it.
-        revision: name of the revision that this would become.
-        commit: what the source calls it.
-        wanted: the files.
-    """
-
-    source: Source
-    fetcher: Fetcher
-    revision: str
-    commit: str | None
-    wanted: tuple[Wanted, ...]
 
 
 def pull(
@@ -120,33 +87,32 @@ def pull(
         fetchers: what can be pulled from.
 
     Raises:
-        Refused: nobody publishes it, or it must be mended while a running model uses it.
-        FetchError: no source could give the bytes.
+        FetchError: nobody publishes it, or no source could give the bytes.
+        Refused: it must be mended while a running model uses it.
         IntegrityError: what the sources have is not what is pinned.
         StorageError: too little disk, or it may not be written; what was verified stays.
     """
     began = time.monotonic()
+    content = source is None and not all_files
+    if content and (ready := _ready(bundle, store)) and not _leftovers(ready.path):
+        return replace(ready, seconds=time.monotonic() - began)
     sources = choose_sources(bundle, source, fetchers)
     with store.lock(
-        bundle.id, command or f"tokforge pull {bundle.id}", timeout, _waiting(bundle.id, progress)
+        bundle.id,
+        command or f"tokforge pull {bundle.id}",
+        timeout,
+        waiting_events(bundle.id, progress),
     ):
-        if source is None and not all_files and (ready := _ready(bundle, store)):
+        if content and (ready := _ready(bundle, store)):
+            _tidy(store, ready.path)
             return replace(ready, seconds=time.monotonic() - began)
-        failures: list[tuple[Source, TokforgeError]] = []
-        for candidate in sources:
-            try:
-                offer = make_offer(
-                    bundle,
-                    store,
-                    candidate,
-                    fetchers=fetchers,
-                    all_files=all_files,
-                    progress=progress,
-                )
-                return take(bundle, store, offer, progress, began)
-            except (FetchError, IntegrityError) as error:
-                failures.append((candidate, error))
-    raise _all_failed(bundle, failures)
+
+        def attempt(candidate: Source) -> Pulled:
+            fetcher = fetchers[candidate.kind](candidate, bundle)
+            ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
+            return take(bundle, store, _offer(ask), progress, began)
+
+        return _first(bundle, sources, attempt)
 
 
 def preview(
@@ -163,57 +129,13 @@ def preview(
     Raises:
         TokforgeError: as `pull`, except that a refusal of a file is part of the plan.
     """
-    failures: list[tuple[Source, TokforgeError]] = []
-    for candidate in choose_sources(bundle, source, fetchers):
-        try:
-            offer = make_offer(
-                bundle, store, candidate, fetchers=fetchers, all_files=all_files, progress=progress
-            )
-            return _plan(bundle, store, offer, progress)
-        except (FetchError, IntegrityError) as error:
-            failures.append((candidate, error))
-    raise _all_failed(bundle, failures)
 
+    def attempt(candidate: Source) -> Plan:
+        fetcher = fetchers[candidate.kind](candidate, bundle)
+        ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
+        return _plan(bundle, store, _offer(ask), progress)
 
-def make_offer(
-    bundle: Bundle,
-    store: Store,
-    source: Source,
-    *,
-    fetchers: Mapping[SourceKind, Opener],
-    all_files: bool,
-    progress: Progress,
-) -> Offer:
-    """Ask a source what it has, and match that with what the bundle needs.
-
-    Raises:
-        FetchError: it cannot be asked, or lacks required files; all of them are named.
-        IntegrityError: its configuration asks for what cannot be.
-    """
-    fetcher = fetchers[source.kind](source, bundle)
-    listing = fetcher.listing()
-    roles = _roles(bundle, fetcher, listing, all_files)
-    missing = [path for path, role in roles.items() if role is FileRole.REQUIRED]
-    offered = {file.path: file for file in listing.files}
-    if missing := [path for path in missing if path not in offered]:
-        raise FetchError(
-            f"{source} is not complete",
-            expected=", ".join(missing),
-            got="; ".join(listing.notes) or "no such files",
-        )
-    revision = bundle.revision or listing.commit
-    if revision is None or not is_revision(revision):
-        paths = [path for path in roles if path in offered]
-        listing = hashed(bundle.id, fetcher, listing, paths, progress)
-        offered = {file.path: file for file in listing.files}
-        revision = content_revision(listing, paths)
-    pins = pins_for(bundle, store.pins.seen(bundle.id, revision))
-    wanted = tuple(
-        Wanted(path, role, file.size, file.sha256, file.validator, pins.get(path, UNPINNED))
-        for path, role in roles.items()
-        if (file := offered.get(path))
-    )
-    return Offer(source, fetcher, revision, listing.commit or source.revision, wanted)
+    return _first(bundle, choose_sources(bundle, source, fetchers), attempt)
 
 
 def take(bundle: Bundle, store: Store, offer: Offer, progress: Progress, began: float) -> Pulled:
@@ -227,21 +149,15 @@ def take(bundle: Bundle, store: Store, offer: Offer, progress: Progress, began: 
             stack.enter_context(store.locks(bundle.id).unclaimed())
         folder = store.prepare(bundle.id, offer.revision)
         header = Header(bundle.id, offer.revision, bundle.role, store.segment_bytes)
-        journal_path = folder / OURS / "journal"
         transfer = Transfer(
             folder,
-            Journal.open(journal_path, header, store.disk),
+            Journal.open(folder / OURS / "journal", header, store.disk),
             offer.fetcher,
             store.disk,
             Meter(progress, bundle.id, Phase.FETCHING, sum(f.size for f in offer.wanted)),
         )
         entries = tuple(transfer.bring(action) for action in plan.actions)
-        if not offer.revision.startswith(CONTENT):
-            fresh = {e.path: Pin(e.size, e.sha256) for e in entries}
-            for file in bundle.files:
-                if file.sha256:
-                    fresh.pop(file.path, None)
-            store.pins.remember(bundle.id, offer.revision, fresh)
+        store.pins.remember(bundle.id, offer.revision, _new_pins(bundle, offer, entries))
         store.write_manifest(
             Manifest(
                 bundle.id,
@@ -254,85 +170,25 @@ def take(bundle: Bundle, store: Store, offer: Offer, progress: Progress, began: 
             )
         )
         store.use(bundle.id, offer.revision)
-        for leftover in (*sorted((folder / OURS).glob("*.part")), journal_path):
-            store.disk.remove(leftover)
+        _tidy(store, folder)
     total = sum(entry.size for entry in entries)
     return Pulled(
         bundle.id,
         State.READY,
         str(offer.source),
         offer.revision,
-        str(folder),
+        folder,
         transfer.fetched,
         max(total - transfer.fetched, 0),
         time.monotonic() - began,
     )
 
 
-def hashed(
-    id: str, fetcher: Fetcher, listing: Listing, paths: list[str], progress: Progress
-) -> Listing:
-    """The same listing with the digests of `paths`, read from the source itself."""
-    sizes = {file.path: file.size for file in listing.files}
-    meter = Meter(progress, id, Phase.HASHING, sum(sizes[path] for path in paths))
-    digests = {}
-    for path in paths:
-        whole = hashlib.sha256()
-        for chunk in fetcher.read(path, 0, sizes[path]):
-            whole.update(chunk)
-            meter.add(path, len(chunk))
-        digests[path] = whole.hexdigest()
-    files = (replace(file, sha256=digests.get(file.path, file.sha256)) for file in listing.files)
-    return replace(listing, files=tuple(files))
-
-
-def content_revision(listing: Listing, paths: list[str]) -> str:
-    """A revision's name for content that no host has named: equal for equal files."""
-    files = {file.path: (file.size, file.sha256 or "") for file in listing.files}
-    return f"{CONTENT}{content_digest({path: files[path] for path in paths})[:32]}"
-
-
-def needed_of(fetcher: Fetcher, listing: Listing) -> Needed:
-    """What the configuration that a source offers asks for."""
-    sizes = {file.path: file.size for file in listing.files}
-    problems: list[str] = []
-
-    def config(name: str) -> Config:
-        size = sizes.get(name, 0)
-        if size > MAX_CONFIG_BYTES:
-            problems.append(f"{name} has {size} bytes")
-            return {}
-        parsed = parse_config(name, b"".join(fetcher.read(name, 0, size))) if size else {}
-        if isinstance(parsed, str):
-            problems.append(parsed)
-            return {}
-        return parsed
-
-    first = config(CONFIG)
-    needed = needed_files(first, config(llm_config_name(first)), sizes)
-    return replace(needed, problems=(*problems, *needed.problems))
-
-
-def _roles(
-    bundle: Bundle, fetcher: Fetcher, listing: Listing, all_files: bool
-) -> dict[str, FileRole]:
-    """Which files to take, and what for."""
-    if bundle.files:
-        roles = {file.path: file.role for file in bundle.files}
-    else:
-        needed = needed_of(fetcher, listing)
-        if needed.problems:
-            raise IntegrityError(
-                f"the configuration of {bundle.id} cannot be followed",
-                got="; ".join(needed.problems),
-            )
-        roles = {file.path: FileRole.REFERENCE for file in listing.files}
-        roles.update(dict.fromkeys(needed.files, FileRole.REQUIRED))
-    if not all_files:
-        roles = {path: role for path, role in roles.items() if role is FileRole.REQUIRED}
-    if fault := fault_in_paths(roles):
-        raise IntegrityError(f"the files of {bundle.id} cannot live in one folder", got=fault)
-    return roles
+def _offer(ask: Ask) -> Offer:
+    """Believe what the registry names, and a server about itself, but not just any folder."""
+    if ask.source in ask.bundle.sources or ask.source.kind != "path":
+        return own_offer(ask)
+    return foreign_offer(ask)
 
 
 def _plan(bundle: Bundle, store: Store, offer: Offer, progress: Progress) -> Plan:
@@ -343,7 +199,7 @@ def _plan(bundle: Bundle, store: Store, offer: Offer, progress: Progress) -> Pla
         manifest = None
     told = read_journal(folder / OURS / "journal")
     header = Header(bundle.id, offer.revision, bundle.role, store.segment_bytes)
-    records = told[1] if told and told[0] == header else {}
+    records = told[1] if told and told[0].fits(header) else {}
     meter = Meter(progress, bundle.id, Phase.HASHING, sum(f.size for f in offer.wanted))
     found = survey(
         folder,
@@ -385,6 +241,28 @@ def _refuse_full_disk(plan: Plan, store: Store) -> None:
         )
 
 
+def _leftovers(folder: Path) -> list[Path]:
+    """What a whole revision has no more use for; the journal last, since it explains the rest."""
+    parts = sorted((folder / OURS).glob("*.part"))
+    journal = folder / OURS / "journal"
+    return [*parts, journal] if journal.exists() else parts
+
+
+def _tidy(store: Store, folder: Path) -> None:
+    for leftover in _leftovers(folder):
+        store.disk.remove(leftover)
+
+
+def _new_pins(bundle: Bundle, offer: Offer, entries: tuple[Entry, ...]) -> dict[str, Pin]:
+    """Pins of what nobody had pinned; a revision that is named by its content pins itself."""
+    if offer.revision.startswith(CONTENT):
+        return {}
+    pinned = {file.path for file in bundle.files if file.sha256}
+    return {
+        entry.path: Pin(entry.size, entry.sha256) for entry in entries if entry.path not in pinned
+    }
+
+
 def _ready(bundle: Bundle, store: Store) -> Pulled | None:
     """What `pull` answers where nothing is to be done."""
     status = store.status(bundle.id)
@@ -406,29 +284,33 @@ def _ready(bundle: Bundle, store: Store) -> Pulled | None:
         State.READY,
         manifest.source,
         status.revision,
-        str(status.path),
+        status.path,
         0,
         status.bytes,
         0.0,
     )
 
 
-def _all_failed(
-    bundle: Bundle, failures: list[tuple[Source, TokforgeError]]
-) -> FetchError | IntegrityError:
-    """One error for all sources: the only one's own, else a list."""
+def _first(bundle: Bundle, sources: tuple[Source, ...], attempt: Callable[[Source], T]) -> T:
+    """The first source's answer that is one; else one error for all of them."""
+    failures: list[FetchError | IntegrityError] = []
+    for source in sources:
+        try:
+            return attempt(source)
+        except (FetchError, IntegrityError) as error:
+            failures.append(error)
     if len(failures) == 1:
-        error = failures[0][1]
-        assert isinstance(error, FetchError | IntegrityError)
-        return error
-    wrong = any(isinstance(error, IntegrityError) for _, error in failures)
+        raise failures[0]
+    wrong = any(isinstance(error, IntegrityError) for error in failures)
     kind = IntegrityError if wrong else FetchError
-    return kind(
+    told = zip(sources, failures, strict=True)
+    raise kind(
         f"no source could give {bundle.id}: "
-        + "; ".join(f"{source}: {error.message}" for source, error in failures),
+        + "; ".join(f"{source}: {error.message}" for source, error in told),
         hint=f"if you have its files: tokforge import DIR --as {bundle.id}",
     )
 
 
-def _waiting(id: str, progress: Progress) -> Callable[[Holder], None]:
+def waiting_events(id: str, progress: Progress) -> Callable[[Holder], None]:
+    """Report for whom we wait, for `Store.lock`."""
     return lambda holder: progress(Event(id, Phase.WAITING, note=str(holder)))

@@ -16,7 +16,7 @@ from typing import Protocol, get_args
 
 from tokforge_models.bundle import Bundle, Source, SourceKind
 from tokforge_models.disk import open_plain
-from tokforge_models.errors import FetchError, Refused, UsageError
+from tokforge_models.errors import FetchError, UsageError
 from tokforge_models.names import fault_in_path, inside
 
 _CHUNK_BYTES = 1024 * 1024
@@ -187,6 +187,13 @@ def parse_source(text: str) -> Source:
     )
 
 
+def _absolute(source: Source) -> Source:
+    """A folder that the user names is relative to where the user is."""
+    if source.kind != "path":
+        return source
+    return Source("path", str(Path(source.location).expanduser().absolute()))
+
+
 def choose_sources(
     bundle: Bundle, forced: str | None, fetchers: Mapping[SourceKind, Opener]
 ) -> tuple[Source, ...]:
@@ -198,14 +205,13 @@ def choose_sources(
         fetchers: what can be pulled from.
 
     Raises:
-        Refused: nobody publishes this bundle.
-        FetchError: none of its sources can be pulled from.
+        FetchError: nobody publishes this bundle, or none of its sources can be pulled from.
         UsageError: `forced` is neither a kind that it has nor a source.
     """
     if forced is None:
         candidates = bundle.sources
     elif ":" in forced:
-        candidates = (parse_source(forced),)
+        candidates = (_absolute(parse_source(forced)),)
     else:
         candidates = tuple(source for source in bundle.sources if source.kind == forced)
         if not candidates:
@@ -214,7 +220,7 @@ def choose_sources(
                 expected=", ".join(map(str, bundle.sources)) or "a whole source, e.g. path:DIR",
             )
     if not candidates:
-        raise Refused(
+        raise FetchError(
             f"{bundle.id} has no public address",
             hint=f"if you have its files: tokforge import DIR --as {bundle.id}",
         )

@@ -110,7 +110,7 @@ def _find(
             return Found(Place.PART, entry.size, entry)
     there = _is_below(folder, final)
     in_part = known.digests if known.begun is None else known.begun
-    if is_plain_file(part) and known.size is not None and (known.begun is not None or not there):
+    if is_plain_file(part) and known.size is not None and (known.begun or not there):
         return Found(Place.PART, known.size, segments=in_part, validator=known.validator)
     return _examine(final, file, known, segment_bytes, on_bytes) if there else None
 

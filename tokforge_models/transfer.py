@@ -62,6 +62,7 @@ class Transfer:
             self._begin(action.wanted)
             entry = self._fill(action.wanted)
         if not _is_right(entry, action.wanted):
+            self.journal.begin(action.wanted.path, action.wanted.size, None)
             self.disk.remove(self._part(action.wanted))
             raise IntegrityError(
                 f"{action.wanted.path} is not what it must be, even when fetched twice",
@@ -92,10 +93,9 @@ class Transfer:
         self.disk.publish(part_path(self.folder, entry.path), final)
 
     def _begin(self, wanted: Wanted) -> None:
-        part = self._part(wanted)
-        self.disk.remove(part)
         self.journal.begin(wanted.path, wanted.size, wanted.validator)
-        self.disk.preallocate(part, wanted.size)
+        self.disk.remove(self._part(wanted))
+        self.disk.preallocate(self._part(wanted), wanted.size)
 
     def _reopen(self, action: Action) -> None:
         """Make a partial of what is there, if it is not one already.

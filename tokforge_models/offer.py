@@ -1,0 +1,215 @@
+"""What one source has of what a bundle needs, before anything is written.
+
+Two kinds of source are told apart. One that the registry names (`own_offer`) is believed when it
+says which revision it is. A folder that the user names (`foreign_offer`) is believed in nothing:
+it is hashed first, must have every file that its own configuration asks for, must agree with all
+pins, and is called by the registry's revision only if those pins cover every required file;
+otherwise by its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from tokforge_models.bundle import Bundle, FileRole, Source
+from tokforge_models.completeness import (
+    CONFIG,
+    MAX_CONFIG_BYTES,
+    Config,
+    Needed,
+    llm_config_name,
+    needed_files,
+    parse_config,
+)
+from tokforge_models.digests import content_digest
+from tokforge_models.errors import FetchError, IntegrityError
+from tokforge_models.names import fault_in_paths, is_revision
+from tokforge_models.pins import UNPINNED, pins_for
+from tokforge_models.plan import Wanted
+from tokforge_models.progress import Meter, Phase, Progress
+from tokforge_models.sources import Fetcher, Listing, RemoteFile
+from tokforge_models.store import Store
+
+CONTENT = "content-"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked of a source.
+
+    Attributes:
+        bundle: the registry's entry, or as much as is known of it.
+        store: whose pins.json counts.
+        source: the source.
+        fetcher: bound to it.
+        all_files: whether reference files are wanted, too.
+        progress: told where bytes must be hashed first.
+    """
+
+    bundle: Bundle
+    store: Store
+    source: Source
+    fetcher: Fetcher
+    all_files: bool
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a source has of it.
+
+    Attributes:
+        source: the source.
+        fetcher: bound to it.
+        revision: name of the revision that this would become.
+        commit: what the source calls it.
+        wanted: the files.
+    """
+
+    source: Source
+    fetcher: Fetcher
+    revision: str
+    commit: str | None
+    wanted: tuple[Wanted, ...]
+
+
+def own_offer(ask: Ask) -> Offer:
+    """What a source that the registry names has.
+
+    Raises:
+        FetchError: it cannot be asked, or lacks required files; all of them are named.
+        IntegrityError: its configuration asks for what cannot be.
+    """
+    bundle, listing = ask.bundle, ask.fetcher.listing()
+    if bundle.files:
+        roles = {file.path: file.role for file in bundle.files}
+    else:
+        needed = _followed(bundle, needed_of(ask.fetcher, listing))
+        roles = {file.path: FileRole.REFERENCE for file in listing.files}
+        roles.update(dict.fromkeys(needed.files, FileRole.REQUIRED))
+    roles = _chosen(ask, roles)
+    if missing := _missing(roles, listing):
+        raise FetchError(
+            f"{ask.source} is not complete",
+            expected=", ".join(missing),
+            got="; ".join(listing.notes) or "no such files",
+        )
+    revision = bundle.revision or listing.commit
+    if revision is None or not is_revision(revision):
+        listing = _hashed(ask, listing, roles)
+        revision = _content_revision(listing, roles)
+    return _offer(ask, listing, roles, revision)
+
+
+def foreign_offer(ask: Ask) -> Offer:
+    """What a folder that the user named has.
+
+    Raises:
+        FetchError: it cannot be read.
+        IntegrityError: it is not a whole bundle; every missing file is named.
+    """
+    bundle, listing = ask.bundle, ask.fetcher.listing()
+    needed = needed_of(ask.fetcher, listing)
+    required = dict.fromkeys(needed.files, FileRole.REQUIRED)
+    listed = {file.path: file.role for file in bundle.files}
+    others = {file.path: FileRole.REFERENCE for file in listing.files}
+    roles = _chosen(ask, {**others, **listed, **required})
+    if missing := _missing(roles, listing):
+        raise IntegrityError(
+            f"{ask.source} is not a whole bundle",
+            expected=", ".join(missing),
+            got="; ".join((*needed.problems, *listing.notes)) or "no such files",
+            hint="add what is missing (a link can be replaced by a copy), then import it again",
+        )
+    _followed(bundle, needed)
+    listing = _hashed(ask, listing, roles)
+    pinned = {file.path for file in bundle.files if file.sha256}
+    covered = all(path in pinned for path, role in roles.items() if role is FileRole.REQUIRED)
+    revision = bundle.revision if covered else None
+    return _offer(ask, listing, roles, revision or _content_revision(listing, roles))
+
+
+def _offer(ask: Ask, listing: Listing, roles: Mapping[str, FileRole], revision: str) -> Offer:
+    pins = pins_for(ask.bundle, ask.store.pins.seen(ask.bundle.id, revision))
+    wanted = tuple(
+        Wanted(
+            file.path,
+            roles[file.path],
+            file.size,
+            file.sha256,
+            file.validator,
+            pins.get(file.path, UNPINNED),
+        )
+        for file in listing.files
+        if file.path in roles
+    )
+    return Offer(ask.source, ask.fetcher, revision, listing.commit or ask.source.revision, wanted)
+
+
+def _chosen(ask: Ask, roles: Mapping[str, FileRole]) -> dict[str, FileRole]:
+    if fault := fault_in_paths(roles):
+        raise IntegrityError(f"the files of {ask.bundle.id} cannot live in one folder", got=fault)
+    return {
+        path: role for path, role in roles.items() if ask.all_files or role is FileRole.REQUIRED
+    }
+
+
+def _missing(roles: Mapping[str, FileRole], listing: Listing) -> list[str]:
+    offered = {file.path for file in listing.files}
+    return [
+        path for path, role in roles.items() if role is FileRole.REQUIRED and path not in offered
+    ]
+
+
+def _followed(bundle: Bundle, needed: Needed) -> Needed:
+    if needed.problems:
+        raise IntegrityError(
+            f"the configuration of {bundle.id} cannot be followed", got="; ".join(needed.problems)
+        )
+    return needed
+
+
+def _hashed(ask: Ask, listing: Listing, paths: Collection[str]) -> Listing:
+    """The same listing with the digests of `paths`, read from the source itself."""
+    wanted = [file for file in listing.files if file.path in paths]
+    meter = Meter(ask.progress, ask.bundle.id, Phase.HASHING, sum(file.size for file in wanted))
+
+    def digest(file: RemoteFile) -> str:
+        whole = hashlib.sha256()
+        for chunk in ask.fetcher.read(file.path, 0, file.size):
+            whole.update(chunk)
+            meter.add(file.path, len(chunk))
+        return whole.hexdigest()
+
+    return replace(listing, files=tuple(replace(file, sha256=digest(file)) for file in wanted))
+
+
+def _content_revision(listing: Listing, paths: Collection[str]) -> str:
+    """A revision's name for content that no host has named: equal for equal files."""
+    files = {
+        file.path: (file.size, file.sha256 or "") for file in listing.files if file.path in paths
+    }
+    return f"{CONTENT}{content_digest(files)[:32]}"
+
+
+def needed_of(fetcher: Fetcher, listing: Listing) -> Needed:
+    """What the configuration that a source offers asks for."""
+    sizes = {file.path: file.size for file in listing.files}
+    problems: list[str] = []
+
+    def config(name: str) -> Config:
+        size = sizes.get(name, 0)
+        if size > MAX_CONFIG_BYTES:
+            problems.append(f"{name} has {size} bytes")
+            return {}
+        parsed = parse_config(name, b"".join(fetcher.read(name, 0, size))) if size else {}
+        if isinstance(parsed, str):
+            problems.append(parsed)
+            return {}
+        return parsed
+
+    first = config(CONFIG)
+    needed = needed_files(first, config(llm_config_name(first)), sizes)
+    return replace(needed, problems=(*problems, *needed.problems))
