@@ -64,6 +64,9 @@ def test_missing_values() -> None:
         ("v: ''", "expected a text, got ''"),
         ("v: []", "expected a text, got a list of 0"),
         ("v: {}", "expected a text, got a mapping"),
+        (r'v: "\e[31m"', r"expected a text on one line, all visible, got '\x1b[31m'"),
+        (r'v: "a\0b"', r"expected a text on one line, all visible, got 'a\x00b'"),
+        (r'v: "a\nb"', r"expected a text on one line, all visible, got 'a\nb'"),
         ("v: green", "expected one of red, blue, got 'green'"),
     ],
 )

@@ -160,6 +160,11 @@ def test_texts_of_problems_are_short() -> None:
     assert len(key) == len(got) == 200
 
 
+def test_problems_cannot_speak_to_the_terminal() -> None:
+    [(_, key, _, _)] = faults_of(rb"""{"\e[2J": &a 1}""")
+    assert key == r"'\x1b[2J'"
+
+
 def test_files_that_cannot_be_read(tmp_path) -> None:
     for path, got in ((tmp_path / "none.yaml", "no such file"), (tmp_path, "something else")):
         problems = Problems("f")

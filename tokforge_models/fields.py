@@ -192,6 +192,10 @@ class Fields:
             expected = "a text (in quotes, if this is meant)" if unquoted else "a text"
             self.problems.add(node.line, key, expected, describe(node))
             return None
+        if not value.isprintable():
+            # It will be shown on terminals, and some of it will name files.
+            self.problems.add(node.line, key, "a text on one line, all visible", describe(node))
+            return None
         if check and (expected_instead := check(value)):
             self.problems.add(node.line, key, expected_instead, describe(node))
             return None

@@ -110,16 +110,17 @@ class _Reader:
             (word, self._bundle(word.text, fields))
             for word, fields in root.named_mappings("bundles", _bundle_id_check)
         ]
-        rules = root.mappings("pairings")
-        if len(rules) > MAX_RULES:
-            root.wrong("pairings", f"at most {MAX_RULES} rules", f"{len(rules)}")
+        entries = root.mappings("pairings")
+        if len(entries) > MAX_RULES:
+            root.wrong("pairings", f"at most {MAX_RULES} rules", f"{len(entries)}")
+        rules = [self._rule(fields) for fields in entries[:MAX_RULES]]
         root.done()
         return Layer(
             problems=self._problems,
             bundles=tuple(bundles),
             aliases=tuple(self._aliases),
             replaces=frozenset(self._replaces),
-            rules=tuple(self._rule(fields) for fields in rules[:MAX_RULES]),
+            rules=tuple(rules),
             statements=tuple(statements),
             references=tuple(self._references),
         )

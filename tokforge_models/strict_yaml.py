@@ -97,6 +97,8 @@ class Problems:
 
 
 def _short(text: str) -> str:
+    if not text.isprintable():
+        text = ascii(text)
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 
