@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_engine.decoding import Token, decode
+from tokforge_engine.decoding import Token, decode, prefill
 from tokforge_engine.drafting import DraftModel, NoDraft
 from tokforge_engine.length import FixedLength
 from tokforge_engine.statistics import Tally
@@ -122,6 +122,19 @@ def test_a_request_that_shares_a_beginning_prefills_only_the_rest():
     tokens, _ = run(target, NoDraft(), [3, 7, 8, 9, 1, 2], limit=2)
     assert ids(tokens) == [3, 4]
     assert target.widths == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("length", "chunks"), [(1, []), (64, []), (65, [64]), (128, [64]), (129, [64, 64])]
+)
+def test_a_long_prompt_is_fed_in_chunks_and_decode_feeds_the_rest(length, chunks):
+    target = successor()
+    prompt = [token % VOCABULARY for token in range(length)]
+    assert list(prefill(target, prompt, Tally())) == [64 * n for n in range(1, len(chunks) + 1)]
+    assert target.widths == chunks
+    tokens, _ = run(target, NoDraft(), prompt, limit=1)
+    assert ids(tokens) == [length % VOCABULARY]
+    assert target.ids == prompt
 
 
 @pytest.mark.parametrize("taken", range(1, 10))

@@ -29,6 +29,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 # Tests share cores, where one thread is faster than two, and exact equality needs this memory.
 EXACT = RuntimeSettings(memory="normal", threads=1)
+SHIPPED = RuntimeSettings(memory="low", threads=1)
 LONG = GenerateOptions(max_tokens=10_000, d=2, ignore_stop_tokens=True)
 
 
@@ -39,6 +40,12 @@ def spec(path, settings=EXACT, **more):
 @pytest.fixture(scope="module")
 def session():
     with Session(spec(TARGET), spec(DRAFT)) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def exact():
+    with Session(spec(TARGET, SHIPPED), spec(DRAFT, SHIPPED), numerics="exact") as session:
         yield session
 
 
@@ -130,6 +137,44 @@ def test_a_new_generation_replaces_one_that_runs(session):
     _, result = answer(session)
     assert result.completion_tokens == 40
     assert list(old) == []
+
+
+def test_a_long_prompt_is_read_in_chunks_and_may_be_given_up(session):
+    class GiveUpError(Exception):
+        pass
+
+    def give_up(done, total):
+        raise GiveUpError
+
+    long = "Tell me about the sea. " * 40
+    seen = []
+    generation = session.generate(
+        long, GenerateOptions(max_tokens=4), on_prefill=lambda *at: seen.append(at)
+    )
+    list(generation)
+    total = generation.result.prompt_tokens
+    assert [done for done, _ in seen] == list(range(64, total, 64))
+    assert {all_of_it for _, all_of_it in seen} == {total}
+    with pytest.raises(GiveUpError):
+        list(session.generate(long, on_prefill=give_up))
+    _, again = answer(session, long, max_tokens=4)
+    assert again.token_ids == generation.result.token_ids
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 7])
+def test_exact_numerics_make_paired_text_plain_text_in_the_shipped_format(exact, d):
+    for place in ("sea", "moon", "north"):
+        _, plain = answer(exact, f"Tell me {d} things about the {place}.", d=0, max_tokens=80)
+        _, paired = answer(exact, f"Tell me {d} things about the {place}.", d=d, max_tokens=80)
+        assert paired.token_ids == plain.token_ids
+        assert paired.stats.drafted > 0
+
+
+def test_exact_numerics_are_the_same_with_and_without_a_draft(exact):
+    _, paired = answer(exact, max_tokens=80)
+    with Session(spec(TARGET, SHIPPED), numerics="exact") as alone:
+        _, plain = answer(alone, max_tokens=80)
+    assert paired.token_ids == plain.token_ids
 
 
 def test_a_stop_text_ends_the_answer_before_it(session):

@@ -31,6 +31,24 @@ class Token:
     drafted_by: str | None = None
 
 
+PREFILL_CHUNK = 64
+"""Tokens of a prompt fed in one forward; even, so that every chunk runs in whole tiles of rows."""
+
+
+def prefill(
+    target: LanguageModel, prompt: Sequence[int], tally: Tally
+) -> Generator[int, None, None]:
+    """Feed a long prompt in chunks, as far as `decode` will still have something to feed.
+
+    Yields how many tokens of the prompt are in the cache after each chunk, so that a consumer can
+    show it, or stop there.
+    """
+    while len(prompt) - target.length > PREFILL_CHUNK:
+        with tally.timed("prefill"):
+            target.extend(prompt[target.length : target.length + PREFILL_CHUNK])
+        yield target.length
+
+
 def decode(
     target: LanguageModel,
     drafter: Drafter,

@@ -5,7 +5,7 @@ values below, pickled. The reader builds nothing but these values, whatever the 
 
 Session to worker: `Load` once, then `Generate` and `Cancel`; the end of the stream ends the worker.
 Worker to session: `Phase` before each step that could crash, `Ready` once, then for each request
-`Part`s and either `Finished`, `Cancelled` or `Failed`.
+`Prefilled`s, `Part`s and either `Finished`, `Cancelled` or `Failed`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO
 from tokforge_engine.bundle_check import CheckedBundle
 from tokforge_engine.decoding import Token
 from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
-from tokforge_engine.settings import RuntimeSettings
+from tokforge_engine.settings import Numerics, RuntimeSettings
 from tokforge_engine.statistics import Statistics
 
 _MAX_BYTES = 256 * 2**20
@@ -50,6 +50,7 @@ class Load:
     target: LoadModel
     draft: LoadModel | None
     max_d: int
+    numerics: Numerics
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,15 @@ class Phase:
 @dataclass(frozen=True, slots=True)
 class Ready:
     """The models are loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """So many of the prompt's tokens have been read, of so many."""
+
+    request: int
+    done: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +128,13 @@ class Failed:
 
 
 Order = Load | Generate | Cancel
-Report = Phase | Ready | Part | Finished | Cancelled | Failed
+Report = Phase | Ready | Prefilled | Part | Finished | Cancelled | Failed
 
 _VALUES = {
     (value.__module__, value.__qualname__): value
     for value in (
         *(Load, LoadModel, Generate, Cancel),
-        *(Phase, Ready, Part, Finished, Cancelled, Failed),
+        *(Phase, Ready, Prefilled, Part, Finished, Cancelled, Failed),
         *(CheckedBundle, RuntimeSettings, GenerateOptions, Message),
         *(Piece, Result, Statistics, Token, type(Path())),
     )

@@ -43,6 +43,7 @@ class MnnModel:
         scratch: a directory for whatever MNN writes; never the bundle's.
         widths: verify forwards take 1 to this many ids, each prepared here, since MNN copies the
             module for every width it meets. 1 is enough for a draft.
+        exact: see `tokforge_engine.settings.Numerics`.
         context_length: where the bundle does not say and the caller knows.
 
     Raises:
@@ -59,24 +60,25 @@ class MnnModel:
         scratch: Path,
         *,
         widths: int = 1,
+        exact: bool = False,
         context_length: int | None = None,
     ) -> None:
         self._bundle = bundle
         self._mnn = _create(bundle.path)
-        self._mnn.set_config(json.dumps(_config(bundle, settings, scratch, widths)))
+        every_row = exact or widths > 1
+        self._mnn.set_config(json.dumps(_config(bundle, settings, scratch, every_row)))
         if not self._mnn.load():
             raise EngineError(
                 f"MNN could not load the bundle at {bundle.path}",
                 hint="tokforge verify --full hashes its files",
             )
-        self._widths = widths
         self._length = 0
         # Tokens that MNN holds; more than `_length` after a rollback, until the next forward.
         self._cached = 0
         self._context_length = bundle.context_length or context_length
         self._texts: dict[int, bytes] = {}
         self._vocabulary = 1
-        self._vocabulary = self.verify([0]).shape[1]
+        self._vocabulary = self._forward([0], decoding=True).shape[1]
         # An id beyond the embedding's end would be read from whatever lies behind it.
         if bundle.embedding_rows < self._vocabulary:
             raise BundleDamaged(
@@ -84,15 +86,48 @@ class MnnModel:
                 f"{bundle.embedding_rows:,} tokens a vector, the model knows {self._vocabulary:,}",
                 hint="tokforge verify --full hashes its files",
             )
-        for width in range(2, widths + 1):
-            if len(self.verify([0] * width)) != width:
-                raise Incompatible(
-                    f"the bundle at {bundle.path} gives logits for its last token only, so it "
-                    "cannot verify a draft",
-                    hint="run it without a draft, or use an export that has the logits_index input",
-                )
-            self.rollback(0)
+        self._widths = self._exact_widths(widths) if exact else self._all_widths(widths)
         self.rollback(0)
+
+    def _all_widths(self, most: int) -> list[int]:
+        for width in range(2, most + 1):
+            self._rows_of(width)
+        return list(range(1, most + 1))
+
+    def _exact_widths(self, least: int) -> list[int]:
+        """Widths that compute the same bits for a row, the largest at least `least`.
+
+        MNN runs a forward in tiles of rows, and a row that is left over goes through another
+        kernel. Which widths leave one over depends on the processor, so it is tried: what pairs
+        of rows give, one pair after the other, is what each width must give in one forward.
+        """
+        self.rollback(0)
+        pairs = [self._forward([row, row + 1], decoding=True).copy() for row in range(0, 20, 2)]
+        rows = [row for pair in pairs for row in pair]
+        exact: list[int] = []
+        for width in range(2, len(rows) + 1):
+            got = self._rows_of(width)
+            if all((ours == theirs).all() for ours, theirs in zip(got, rows, strict=False)):
+                exact.append(width)
+                if width >= least:
+                    return exact
+        raise Incompatible(
+            f"numerics exact cannot be had here: no forward of {least} or more tokens computes "
+            f"the same numbers as single steps do",
+            hint="numerics fast, or a memory setting of normal",
+        )
+
+    def _rows_of(self, width: int) -> Logits:
+        """Logits of the first `width` ids, from an empty cache."""
+        self.rollback(0)
+        logits = self._forward(range(width), decoding=True)
+        if len(logits) != width:
+            raise Incompatible(
+                f"the bundle at {self._bundle.path} gives logits for its last token only, so it "
+                "cannot verify a draft",
+                hint="run it without a draft, or use an export that has the logits_index input",
+            )
+        return logits
 
     @property
     def vocabulary(self) -> int:
@@ -121,11 +156,16 @@ class MnnModel:
 
     def verify(self, ids: Sequence[int]) -> Logits:
         """Append ids; logits after each, a view of shape [len(ids), vocabulary]."""
-        if len(ids) > self._widths:
+        count = len(ids)
+        width = next((width for width in self._widths if width >= count), None)
+        if width is None:
             raise EngineError(
-                f"a verification of {len(ids)} tokens; the model was loaded for {self._widths}"
+                f"a verification of {count} tokens; the model was loaded for {self._widths[-1]}"
             )
-        return self._forward(ids, decoding=True)
+        logits = self._forward([*ids, *[ids[0]] * (width - count)], decoding=True)[:count]
+        # What filled the width up is forgotten with the next forward.
+        self._length -= width - count
+        return logits
 
     def rollback(self, length: int) -> None:
         """Forget all but the first `length` tokens."""
@@ -218,7 +258,7 @@ def _create(path: Path) -> Any:
 
 
 def _config(
-    bundle: CheckedBundle, settings: RuntimeSettings, scratch: Path, widths: int
+    bundle: CheckedBundle, settings: RuntimeSettings, scratch: Path, every_row: bool
 ) -> dict[str, object]:
     """What is laid over the bundle's own configuration."""
     chosen = {
@@ -233,8 +273,7 @@ def _config(
         **{key: value for key, value in chosen.items() if value is not None},
         "thread_num": settings.threads or min(bundle.threads or 64, cores or 1),
         # In this mode MNN gives logits for the last id of a prefill and for each id in decoding.
-        "speculative_type": "lookahead" if widths > 1 else "",
-        "draft_predict_length": widths - 1,
+        "speculative_type": "lookahead" if every_row else "",
         "all_logits": False,
         "reuse_kv": True,
         "chunk": 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from types import TracebackType
 
 from tokforge_engine import errors
@@ -18,10 +18,11 @@ from tokforge_engine.messages import (
     Load,
     LoadModel,
     Part,
+    Prefilled,
     Ready,
 )
 from tokforge_engine.process import WorkerProcess
-from tokforge_engine.settings import MAX_D, ModelSpec
+from tokforge_engine.settings import MAX_D, ModelSpec, Numerics
 
 _LOAD_SECONDS = 8.0
 _SLOWEST_READ = 20e6
@@ -40,6 +41,7 @@ class Session:
         draft: guesses; None for plain decoding.
         max_d: the largest draft length that a request may ask for. Each length is prepared at
             load, which costs a forward's time and some memory.
+        numerics: ``fast``, or ``exact``: paired text is plain text, at a cost.
         load_timeout: seconds; by default 8 and one for each 20 MB of weights.
 
     Raises:
@@ -55,11 +57,12 @@ class Session:
         draft: ModelSpec | None = None,
         *,
         max_d: int = 7,
+        numerics: Numerics = "fast",
         load_timeout: float | None = None,
     ) -> None:
         if not 0 <= max_d <= MAX_D:
             raise InvalidRequest(f"max_d expected 0 to {MAX_D}, got {max_d}")
-        load = Load(_checked(target), _checked(draft) if draft else None, max_d)
+        load = Load(_checked(target), _checked(draft) if draft else None, max_d, numerics)
         if load_timeout is None:
             size = sum(model.bundle.weight_bytes for model in (load.target, load.draft) if model)
             load_timeout = _LOAD_SECONDS + size / _SLOWEST_READ
@@ -98,13 +101,18 @@ class Session:
         self._worker.end()
 
     def generate(
-        self, prompt: str | Sequence[Message], options: GenerateOptions | None = None
+        self,
+        prompt: str | Sequence[Message],
+        options: GenerateOptions | None = None,
+        *,
+        on_prefill: Callable[[int, int], None] | None = None,
     ) -> Generation:
         """Answer a prompt, through the bundle's chat template.
 
         Args:
             prompt: what the user says, or a whole chat.
             options: greedy, at most 512 tokens, d = 3, unless given.
+            on_prefill: called while a long prompt is read, with the tokens done and in all.
 
         Returns:
             An iterator of pieces; its `result` is there after the last. An earlier generation
@@ -124,7 +132,9 @@ class Session:
         if self._running is not None:
             self._running.close()
         self._requests += 1
-        self._running = Generation(self._worker, Generate(self._requests, chat, options))
+        self._running = Generation(
+            self._worker, Generate(self._requests, chat, options), on_prefill
+        )
         return self._running
 
 
@@ -135,8 +145,14 @@ class Generation(Iterator[Piece]):
     Asking the session for another generation does the same.
     """
 
-    def __init__(self, worker: WorkerProcess, order: Generate) -> None:
+    def __init__(
+        self,
+        worker: WorkerProcess,
+        order: Generate,
+        on_prefill: Callable[[int, int], None] | None = None,
+    ) -> None:
         self._result: Result | None = None
+        self._on_prefill = on_prefill
         self._pieces = self._run(worker, order)
 
     def __iter__(self) -> Generation:
@@ -171,6 +187,10 @@ class Generation(Iterator[Piece]):
                     continue
                 if isinstance(report, Part):
                     yield report.piece
+                    continue
+                if isinstance(report, Prefilled):
+                    if self._on_prefill is not None:
+                        self._on_prefill(report.done, report.total)
                     continue
                 ended = True
                 if isinstance(report, Failed):

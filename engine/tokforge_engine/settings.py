@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tokforge_engine.errors import InvalidRequest
 
 MAX_D = 15
+
+Numerics = Literal["fast", "exact"]
+"""How a target computes a step.
+
+``fast`` is as MNN would. A forward of one token then computes slightly other logits than a forward
+of several, so paired and plain text part where two tokens are nearly as likely; neither is wrong.
+``exact`` fills each step up to a number of tokens that all compute the same bits, so paired text is
+plain text, bit for bit, in any memory setting; steps without a draft cost that of two tokens.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from tokforge_engine import messages
-from tokforge_engine.decoding import Token, decode
+from tokforge_engine.decoding import Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import Drafter, DraftModel, NoDraft
 from tokforge_engine.errors import EngineError, Incompatible, InvalidRequest
@@ -36,6 +36,7 @@ from tokforge_engine.messages import (
     LoadModel,
     Part,
     Phase,
+    Prefilled,
     Ready,
     Report,
 )
@@ -90,10 +91,15 @@ class Pair:
 
     def __init__(self, load: Load, scratch: Path, reports: IO[bytes]) -> None:
         self._reports = reports
-        self._target = self._load(load.target, scratch, load.max_d + 1 if load.draft else 1)
+        self._target = self._load(
+            load.target,
+            scratch,
+            widths=load.max_d + 1 if load.draft else 1,
+            exact=load.numerics == "exact",
+        )
         self._drafter: Drafter = NoDraft()
         if load.draft is not None:
-            draft = self._load(load.draft, scratch, 1)
+            draft = self._load(load.draft, scratch)
             self._report(Phase(f"comparing the vocabularies of {load.target.label} and its draft"))
             token = first_difference(self._target, draft)
             if token is not None:
@@ -106,13 +112,16 @@ class Pair:
             self._drafter = DraftModel(draft, self._target.vocabulary, load.draft.label)
         self._label = load.target.label
 
-    def _load(self, model: LoadModel, scratch: Path, widths: int) -> MnnModel:
+    def _load(
+        self, model: LoadModel, scratch: Path, *, widths: int = 1, exact: bool = False
+    ) -> MnnModel:
         self._report(Phase(f"loading {model.label} from {model.bundle.path}"))
         return MnnModel(
             model.bundle,
             model.settings,
             scratch,
             widths=widths,
+            exact=exact,
             context_length=model.context_length,
         )
 
@@ -120,7 +129,7 @@ class Pair:
         messages.write(self._reports, report)
 
     def answer(self, order: Generate, orders: Orders) -> None:
-        """Answer one request, with `Part`s and at the end `Finished` or `Cancelled`.
+        """Answer one request, with `Prefilled`s, `Part`s and at the end `Finished` or `Cancelled`.
 
         Raises:
             InvalidRequest: the prompt is empty or leaves no room for an answer.
@@ -133,6 +142,11 @@ class Pair:
         target.rollback(0)
         drafter.keep(0)
         tally = Tally()
+        for done in prefill(target, prompt, tally):
+            self._report(Prefilled(order.request, done, len(prompt)))
+            if orders.cancelled(order.request):
+                self._report(Cancelled(order.request))
+                return
         text = Detokenizer(target.token_bytes, options.stop)
         pieces = _Pieces(order.request, self._reports)
         finish_reason: FinishReason = "length"
