@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -192,9 +193,7 @@ def test_a_layer_adds_and_replaces_bundles(tmp_path: Path) -> None:
         "  qwen3-8b: {name: Ours, role: chat, family: qwen3, replace: true}\n",
     )
     registry = Registry.load([path], config_dir=tmp_path)
-    assert registry.find("mine").sources == (
-        Source("path", str(tmp_path.resolve() / "models" / "mine")),
-    )
+    assert registry.find("mine").sources == (Source("path", str(tmp_path / "models" / "mine")),)
     assert registry.bundles["qwen3-8b"].name == "Ours"
     assert registry.bundles["qwen3-8b"].defined_in == str(path)
     assert registry.find("Ours").id == "qwen3-8b"
@@ -203,6 +202,17 @@ def test_a_layer_adds_and_replaces_bundles(tmp_path: Path) -> None:
 def test_a_layer_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="no such file"):
         Registry.load([tmp_path / "none.yaml"], config_dir=tmp_path)
+
+
+def test_a_folder_that_may_not_be_looked_into(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def forbidden(path: Path, **_: object) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", forbidden)
+    with pytest.raises(RegistryError, match="a readable file"):
+        Registry.load(config_dir=tmp_path)
 
 
 def test_the_users_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -239,3 +249,12 @@ def test_loading_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_documents_examples_are_right(tmp_path: Path) -> None:
+    root = Path(__file__).parent.parent
+    text = (root / "docs" / "registry.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "registry.yaml"
+    path.write_text(example, encoding="utf-8")
+    assert lint(path) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokforge_models.bundle import Settings
-from tokforge_models.device import GIB, Device, Platform
+from tokforge_models.device import GIB, Device, Platform, read_device
 from tokforge_models.errors import Refused, UnknownBundle
 from tokforge_models.fingerprint import Fingerprint
 from tokforge_models.installed import Installed
-from tokforge_models.measurement import Measurement
+from tokforge_models.measurement import Measurement, read_measurement
 from tokforge_models.registry import Registry, unlisted
 from tokforge_models.resolution import Overrides, Resolution, resolve
 
@@ -369,3 +370,14 @@ def test_auto_never_fails_and_explains_itself(registry, target, device, there, r
         )
     assert (resolution.settings.draft is None) == (resolution.draft is None)
     assert (resolution.settings.d == 0) == (resolution.draft is None and not resolution.lookup)
+
+
+def test_the_documents_examples_are_right(tmp_path: Path) -> None:
+    root = Path(__file__).parent.parent
+    text = (root / "docs" / "resolution.md").read_text(encoding="utf-8")
+    [device] = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "device.yaml").write_text(device, encoding="utf-8")
+    assert read_device(tmp_path / "device.yaml").cores == 8
+    [measurement] = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "measurement.json").write_text(measurement, encoding="utf-8")
+    assert read_measurement(tmp_path / "measurement.json").shows_gain

@@ -51,7 +51,7 @@ def files_in_force(config_dir: Path | None = None) -> tuple[Path, ...]:
             `default_config_dir`.
     """
     user = (default_config_dir() if config_dir is None else config_dir) / FILE_NAME
-    return (builtin_registry_path(), *((user,) if user.exists() else ()))
+    return (builtin_registry_path(), *((user,) if _is_there(user) else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,21 @@ def unlisted(name: str) -> Bundle:
 def lint(path: Path) -> tuple[Problem, ...]:
     """All problems of one registry file, read as a layer over the built-in registry."""
     builtin = builtin_registry_path()
-    alone = path.exists() and path.samefile(builtin)
+    try:
+        alone = path.samefile(builtin)
+    except OSError:
+        alone = False
     layers = [read_layer(file) for file in ([path] if alone else [builtin, path])]
     check(layers)
     return tuple(layers[-1].problems.found)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        # Something is, if we may not look; reading it will say so.
+        return True
 
 
 def _names(layers: Iterable[Layer], bundles: Mapping[str, Bundle]) -> dict[str, str]:

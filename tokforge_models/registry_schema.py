@@ -173,7 +173,7 @@ class _Reader:
         source = parse_source(text)
         if source.kind == "path":
             # What a layer file calls relative is relative to itself, wherever we run.
-            return Source("path", str((self._folder / source.location).resolve()))
+            return Source("path", str(self._folder.absolute() / source.location))
         return source
 
     def _files(self, fields: Fields) -> tuple[BundleFile, ...]:
