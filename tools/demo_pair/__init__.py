@@ -1,0 +1,1 @@
+"""The stages of make_demo_pair.py."""

@@ -1,0 +1,61 @@
+"""The sizes of a run: the full one, and a quick one that only shows that the recipe works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from demo_pair.shapes import Shape
+from demo_pair.training import Schedule
+
+SEED = 20_261_201
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides how long a run takes and what comes out."""
+
+    target: Shape
+    draft: Shape
+    stories_of_two: int
+    one_question_in: int
+    row: int
+    target_rows: int
+    target_schedule: Schedule
+    own_wordings_one_in: int
+    temperatures: tuple[float, ...]
+    slots: int
+    draft_rows: int
+    draft_schedule: Schedule
+    judged: int
+
+
+FULL = Plan(
+    target=Shape(layers=24, width=256, inner=512, heads=4, kv_heads=2),
+    draft=Shape(layers=1, width=256, inner=512, heads=4, kv_heads=2),
+    stories_of_two=1200,
+    one_question_in=1,
+    row=128,
+    target_rows=32,
+    target_schedule=Schedule(steps=1000, matrix_rate=4e-3, other_rate=4e-3),
+    own_wordings_one_in=1,
+    temperatures=(0.0, 0.7),
+    slots=160,
+    draft_rows=32,
+    draft_schedule=Schedule(steps=4000, matrix_rate=4e-3, other_rate=4e-3),
+    judged=120,
+)
+QUICK = Plan(
+    target=Shape(layers=3, width=256, inner=256, heads=4, kv_heads=2),
+    draft=Shape(layers=1, width=128, inner=128, heads=2, kv_heads=2),
+    stories_of_two=20,
+    one_question_in=40,
+    row=96,
+    target_rows=8,
+    target_schedule=Schedule(steps=40, matrix_rate=4e-3, other_rate=4e-3, warm_up=5),
+    own_wordings_one_in=2,
+    temperatures=(0.0,),
+    slots=32,
+    draft_rows=8,
+    draft_schedule=Schedule(steps=40, matrix_rate=4e-3, other_rate=4e-3, warm_up=5),
+    judged=8,
+)
