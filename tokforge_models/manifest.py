@@ -205,7 +205,7 @@ def entry_from_json(value: Any, segment_bytes: int) -> Entry:
 def _manifest(value: Any) -> Manifest:
     keys = {"schema", "id", "role", "source", "revision", "commit", "segment_bytes", "files"}
     _need(isinstance(value, dict), "an object")
-    _need(value.get("schema") == SCHEMA, f"schema {SCHEMA}")
+    _need(value.get("schema") == SCHEMA and value["schema"] is not True, f"schema {SCHEMA}")
     _need(value.keys() == keys, f"the keys {', '.join(sorted(keys))}")
     _need(isinstance(value["id"], str) and is_bundle_id(value["id"]), "a bundle's id")
     _need(isinstance(value["revision"], str) and is_revision(value["revision"]), "a revision")
