@@ -184,6 +184,13 @@ def test_a_listed_chip(tmp_path: Path) -> None:
     assert "SM8650 is not among the listed chips (SM8850)" in resolution.trace[0].why
 
 
+def test_a_resolution_says_what_it_rests_on(registry) -> None:
+    statement = resolve("qwen3-8b", registry=registry, device=PHONE).statement
+    assert statement is not None
+    assert statement.id == "tokforge-card"
+    assert resolve("qwen3-0.6b", registry=registry, device=PHONE).statement is None
+
+
 def test_a_users_off(tmp_path: Path) -> None:
     registry = with_layer(
         tmp_path, "pairings:\n  - {id: heat, targets: [qwen3-8b], use: off, reason: too hot}\n"
@@ -194,6 +201,9 @@ def test_a_users_off(tmp_path: Path) -> None:
     assert resolution.settings.d == 0
     decided = [line.why for line in resolution.trace if line.rule == "qwen3-8b"]
     assert decided == ["heat decided before"]
+    others = [line.why for line in resolution.trace if line.rule == "qwen3.5-off"]
+    assert others == ["it is about the family qwen3.5"]
+    assert resolution.statement is None
     assert chosen(resolve("qwen3-4b", registry=registry, device=PHONE)) == (PACK, True)
 
 

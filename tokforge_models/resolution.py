@@ -22,7 +22,7 @@ from tokforge_models.errors import Refused, UnknownBundle
 from tokforge_models.fingerprint import Fingerprint
 from tokforge_models.installed import Installed
 from tokforge_models.measurement import Measurement, latest
-from tokforge_models.pairing import Conditions, Rule
+from tokforge_models.pairing import Conditions, Rule, Statement
 from tokforge_models.registry import Registry, unlisted
 
 DraftLength = int | Literal["auto"]
@@ -74,6 +74,7 @@ class Resolution:
         lookup: whether drafts from n-grams of the context are allowed.
         reason: why, in one sentence.
         rule: id of the rule that decided, or None.
+        statement: what that rule rests on, or None.
         settings: settings of both models.
         trace: every rule of the registry in order.
         notes: what else is worth knowing: statements that disagree, a draft that is not installed,
@@ -85,6 +86,7 @@ class Resolution:
     lookup: bool
     reason: str
     rule: str | None
+    statement: Statement | None
     settings: PairSettings
     trace: tuple[TraceLine, ...]
     notes: tuple[str, ...] = ()
@@ -180,16 +182,17 @@ class _Case:
         trace: list[TraceLine] = []
         obstacles: list[str] = []
         for rule in self.registry.rules:
-            obstacle = self._obstacle(rule, target)
-            if winner is not None:
+            if not rule.names(target):
+                named = f"the family {rule.family}" if rule.family else ", ".join(rule.targets)
+                trace.append(TraceLine(rule.id, False, f"it is about {named}"))
+            elif winner is not None:
                 trace.append(TraceLine(rule.id, False, f"{winner.id} decided before"))
-            elif obstacle is None:
+            elif obstacle := self._obstacle(rule, target):
+                trace.append(TraceLine(rule.id, False, obstacle))
+                obstacles.append(obstacle)
+            else:
                 winner = rule
                 trace.append(TraceLine(rule.id, True, rule.reason))
-            else:
-                trace.append(TraceLine(rule.id, False, obstacle))
-                if rule.names(target):
-                    obstacles.append(obstacle)
         if winner is None:
             why = "; ".join(dict.fromkeys(obstacles))
             reason = f"no rule applies: {why}" if why else f"no rule names {target.name}"
@@ -226,10 +229,7 @@ class _Case:
         return tuple(TraceLine(rule.id, False, why) for rule in self.registry.rules)
 
     def _obstacle(self, rule: Rule, target: Bundle) -> str | None:
-        """Why the rule does not apply, or None where it does."""
-        if not rule.names(target):
-            named = f"the family {rule.family}" if rule.family else ", ".join(rule.targets)
-            return f"it is about {named}"
+        """Why a rule about this target does not apply, or None where it does."""
         draft = self.registry.bundles[rule.draft] if rule.draft else None
         return (
             (self._needs_fault(draft) if draft else None)
@@ -289,6 +289,7 @@ class _Case:
             lookup=choice.lookup,
             reason=choice.reason + (self._whose_word(draft) if draft else ""),
             rule=rule.id if rule else None,
+            statement=self.registry.statements[rule.statement] if rule and rule.statement else None,
             settings=self._settings(choice),
             trace=tuple(trace),
             notes=(
