@@ -429,6 +429,17 @@ def test_a_rule_behind_one_with_needs_is_reached_where_they_are_not_met(tmp_path
     assert lint(path) == ()
 
 
+def test_another_draft_without_needs_always_wins(tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    path.write_text(rule("id: x\ntargets: [mine]\nuse: demo-draft\nreason: r"))
+    [problem] = lint(path)
+    assert (problem.line, problem.got) == (16, "first always wins")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert [problem.got for problem in lint(tmp_path / "none.yaml")] == ["no such file"]
+
+
 def test_a_rule_that_is_left_one_of_its_targets_is_reachable(tmp_path: Path) -> None:
     path = tmp_path / "registry.yaml"
     path.write_text(rule("id: x\ntargets: [mine, qwen3-8b]\nuse: none\nreason: r"))
