@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing about the code on a shared machine.
+settings.register_profile("tokforge", deadline=None)
+settings.load_profile("tokforge")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
