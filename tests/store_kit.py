@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tokforge_models.bundle import Bundle, BundleFile, FileRole, Role, Source
+from tokforge_models.bundle import Bundle, BundleFile, FileRole, Role, Source, SourceKind
 from tokforge_models.digests import segment_span
 from tokforge_models.disk import Disk
 from tokforge_models.errors import FetchError
-from tokforge_models.sources import Listing, RemoteFile
+from tokforge_models.sources import FETCHERS, Listing, Opener, RemoteFile
 from tokforge_models.store import Store
 
 SEGMENT = 1000
@@ -90,8 +90,8 @@ class MemoryHub:
     extra: bytes = b""
     listing_error: str = ""
 
-    def opener(self) -> dict[str, Callable[[Source, Bundle], MemoryHub]]:
-        return {"url": lambda source, bundle: self}
+    def opener(self) -> dict[SourceKind, Opener]:
+        return {**FETCHERS, "url": lambda source, bundle: self}
 
     def listing(self) -> Listing:
         if self.listing_error:

@@ -21,8 +21,8 @@ HOLD = """
     from tokforge_models.disk import Disk
     from tokforge_models.locks import Locks
     locks = Locks(Path(sys.argv[1]), Disk())
-    held = locks.exclusive("tokforge pull x", 0) if sys.argv[2] == "lock" else locks.claim("tokforge run x")
-    with held:
+    lock = sys.argv[2] == "lock"
+    with locks.exclusive("tokforge pull x", 0) if lock else locks.claim("tokforge run x"):
         print("held", flush=True)
         sys.stdin.read()
 """
