@@ -19,12 +19,19 @@ def successor(offset=1):
     return ToyModel(VOCABULARY, one_hot(VOCABULARY, lambda ids: (ids[-1] + offset) % VOCABULARY))
 
 
-def run(target, drafter, prompt, d=3, **options):
+def run(target, drafter, prompt, d=3, controller=None, **options):
     tally = Tally()
     options.setdefault("limit", 20)
     options.setdefault("is_stop", set().__contains__)
     tokens = list(
-        decode(target, drafter, prompt, controller=FixedLength(d), tally=tally, **options)
+        decode(
+            target,
+            drafter,
+            prompt,
+            controller=controller or FixedLength(d),
+            tally=tally,
+            **options,
+        )
     )
     return tokens, tally.statistics()
 
@@ -215,6 +222,46 @@ def test_paired_equals_plain_whatever_the_models(data, automata):
         statistics.accepted_by_position, statistics.drafted_by_position, strict=True
     ):
         assert kept <= proposed
+
+
+class Whims(FixedLength):
+    """A controller that picks and scores as it is told, round by round."""
+
+    def __init__(self, whims):
+        self._whims = itertools.cycle(whims)
+        self.rounds = []
+        self.scores = []
+
+    def wants_score(self):
+        self._d, wants = next(self._whims)
+        return wants
+
+    def learn(self, agreed):
+        self.scores.append(agreed)
+
+    def observe(self, round):
+        self.rounds.append(round)
+
+
+@given(
+    whims=st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=8),
+    agrees=st.integers(1, 5),
+)
+def test_lengths_and_scores_of_any_kind_change_no_token(whims, agrees):
+    def step(ids):
+        return (ids[-1] + (1 if ids[-1] % agrees else 2)) % VOCABULARY
+
+    target, draft = successor(), ToyModel(VOCABULARY, one_hot(VOCABULARY, step))
+    controller = Whims(whims)
+    drafter = DraftModel(draft, VOCABULARY)
+    tokens, statistics = run(target, drafter, [3] * 20, controller=controller, limit=40)
+    assert ids(tokens) == [token % VOCABULARY for token in range(4, 44)]
+    assert target.ids == [*[3] * 20, *ids(tokens)[:-1]]
+    assert draft.ids == target.ids[: len(draft.ids)]
+    assert len(controller.rounds) == statistics.rounds
+    assert sum(round.drafted for round in controller.rounds) == statistics.drafted
+    assert sum(round.kept for round in controller.rounds) == statistics.accepted
+    assert all(len(agreed) in {0, 32} for agreed in controller.scores)
 
 
 @given(

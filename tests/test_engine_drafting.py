@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokforge_engine.drafting import DraftModel, NoDraft
+from tokforge_engine.length import SCORED
 from toy_models import ToyModel, one_hot
 
 
@@ -50,3 +51,33 @@ def test_is_silent_about_ids_it_does_not_know():
 def test_is_silent_where_its_own_context_ends(length, proposed):
     drafter = DraftModel(counter(10, context_length=8), 10)
     assert len(drafter.propose([1] * length, 3)) == proposed
+
+
+def test_a_score_compares_first_guesses_with_what_was_emitted():
+    model = counter(50)
+    context = [token % 50 for token in range(100)]
+    context[90] = 7
+    agreed = DraftModel(model, 50).score(context)
+    assert len(agreed) == SCORED
+    # Neither the odd token nor the one after it follows from its predecessor.
+    assert [place for place, kept in enumerate(agreed, 100 - SCORED) if not kept] == [90, 91]
+    assert model.widths == [SCORED]
+    assert model.ids == []
+
+
+@pytest.mark.parametrize(
+    ("context", "scores"), [([1] * SCORED, True), ([1] * 99 + [60], True), ([1] * 99, False)]
+)
+def test_no_score_where_it_cannot_tell(context, scores):
+    model = counter(50)
+    assert DraftModel(model, 100, scores=scores).score(context) == []
+    assert model.widths == []
+
+
+def test_after_a_score_it_reads_the_context_again():
+    model = counter(50)
+    drafter = DraftModel(model, 50)
+    context = list(range(40))
+    drafter.score(context)
+    assert drafter.propose(context, 1) == [40]
+    assert model.ids == context

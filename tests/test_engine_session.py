@@ -170,6 +170,13 @@ def test_exact_numerics_make_paired_text_plain_text_in_the_shipped_format(exact,
         assert paired.stats.drafted > 0
 
 
+def test_lengths_picked_on_the_way_change_no_token(exact, session):
+    for each in (exact, session):
+        _, plain = answer(each, d=0, max_tokens=150)
+        _, paired = answer(each, d="auto", max_tokens=150)
+        assert paired.token_ids == plain.token_ids
+
+
 def test_exact_numerics_are_the_same_with_and_without_a_draft(exact):
     _, paired = answer(exact, max_tokens=80)
     with Session(spec(TARGET, SHIPPED), numerics="exact") as alone:

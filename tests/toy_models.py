@@ -71,5 +71,8 @@ class Script:
         at = len(context) - self._start
         return self._tokens[at : at + k]
 
+    def score(self, context: Sequence[int]) -> Sequence[bool]:
+        return ()
+
     def keep(self, length: int) -> None:
         self.kept.append(length)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tokforge_engine.acceptance import accept
 from tokforge_engine.choice import greedy
 from tokforge_engine.drafting import Drafter
-from tokforge_engine.length import LengthController
+from tokforge_engine.length import LengthController, Round
 from tokforge_engine.model import LanguageModel
 from tokforge_engine.statistics import Tally
 
@@ -79,6 +79,7 @@ def decode(
     context = list(prompt)
     block: tuple[int, ...]
     emitted = 0
+    controller.begin(len(context))
     try:
         with tally.timed("prefill"):
             first = choose(target.extend(context[target.length :])[0])
@@ -91,15 +92,19 @@ def decode(
                 yield Token(token, drafter.name if place < kept else None)
                 if is_stop(token) or emitted == limit:
                     return
+            if controller.wants_score():
+                with tally.timed("draft"):
+                    controller.learn(drafter.score(context))
             # The verifying forward itself brings a token, so the last one is never drafted.
-            k = min(controller.pick(), limit - emitted - 1)
-            with tally.timed("draft"):
+            k = controller.pick(limit - emitted - 1)
+            with tally.timed("draft") as drafting:
                 drafted = drafter.propose(context, k) if k > 0 else ()
-            with tally.timed("verify"):
+            with tally.timed("verify") as verifying:
                 logits = target.verify([context[-1], *drafted])
                 accepted = accept(drafted, map(choose, logits))
             block, kept = accepted.tokens, accepted.kept
             tally.round(len(drafted), accepted)
+            controller.observe(Round(len(drafted), kept, drafting.seconds, verifying.seconds))
             with tally.timed("rollback"):
                 _roll_back(target, drafter, len(context) + kept)
     finally:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tokforge_engine.choice import greedy
+from tokforge_engine.length import SCORED
 from tokforge_engine.model import LanguageModel
 
 
@@ -25,6 +26,14 @@ class Drafter(Protocol):
         """Up to `k` ids that may follow `context`; fewer, or none, where there is no guess.
 
         `context` begins with all that `keep` has confirmed.
+        """
+        ...
+
+    def score(self, context: Sequence[int], /) -> Sequence[bool]:
+        """Whether each of the last tokens of `context` would have been its first guess.
+
+        For a drafter that rests: it costs one short forward, and what was cached is lost. Empty
+        where it cannot tell.
         """
         ...
 
@@ -45,6 +54,10 @@ class NoDraft:
         """No ids."""
         return ()
 
+    def score(self, _context: Sequence[int], /) -> Sequence[bool]:
+        """It cannot tell."""
+        return ()
+
     def keep(self, length: int) -> None:
         """Nothing is cached."""
 
@@ -58,11 +71,15 @@ class DraftModel:
         model: the draft; its KV cache belongs to this drafter.
         vocabulary: the target's; no id from outside it is ever proposed.
         name: how tokens name it.
+        scores: whether the model can verify `SCORED` tokens in one forward.
     """
 
-    def __init__(self, model: LanguageModel, vocabulary: int, name: str = "draft") -> None:
+    def __init__(
+        self, model: LanguageModel, vocabulary: int, name: str = "draft", *, scores: bool = True
+    ) -> None:
         self.name = name
         self._model = model
+        self._scores = scores
         # A draft padded further than its target may prefer an id that the target does not have.
         self._shared = min(model.vocabulary, vocabulary)
 
@@ -80,6 +97,18 @@ class DraftModel:
             drafted.append(greedy(logits[0, : self._shared]))
             pending = drafted[-1:]
         return drafted
+
+    def score(self, context: Sequence[int], /) -> list[bool]:
+        """Compare its first guesses with the last `SCORED` tokens, from them alone."""
+        model = self._model
+        recent = context[-SCORED - 1 :]
+        if not self._scores or len(recent) <= SCORED or max(recent) >= model.vocabulary:
+            return []
+        model.rollback(0)
+        rows = model.verify(recent[:-1])[:, : self._shared]
+        agreed = [greedy(row) == token for row, token in zip(rows, recent[1:], strict=True)]
+        model.rollback(0)
+        return agreed
 
     def keep(self, length: int) -> None:
         """Roll the draft's cache back to what is final."""

@@ -47,21 +47,22 @@ class GenerateOptions:
 
     Attributes:
         max_tokens: most tokens to emit, at least 1.
-        d: draft length, 0 to `MAX_D`; 0 is plain decoding. Without a draft it has no effect.
+        d: draft length, 0 to `MAX_D`; 0 is plain decoding; ``auto`` picks in each round what costs
+            and acceptance, measured as it goes, make best. Without a draft it has no effect.
         stop: texts that end the answer; they and what follows are not part of it.
         ignore_stop_tokens: go on past the tokens that end an answer (for measurements).
     """
 
     max_tokens: int = 512
-    d: int = 3
+    d: int | Literal["auto"] = 3
     stop: tuple[str, ...] = ()
     ignore_stop_tokens: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
             raise InvalidRequest(f"max_tokens expected at least 1, got {self.max_tokens}")
-        if not 0 <= self.d <= MAX_D:
-            raise InvalidRequest(f"d expected 0 to {MAX_D}, got {self.d}")
+        if self.d != "auto" and not 0 <= self.d <= MAX_D:
+            raise InvalidRequest(f"d expected auto or 0 to {MAX_D}, got {self.d}")
         for text in self.stop:
             if not text:
                 raise InvalidRequest("a stop text is empty; expected at least one character")

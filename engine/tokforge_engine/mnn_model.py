@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tokforge_engine.bundle_check import CheckedBundle
 from tokforge_engine.errors import BundleDamaged, EngineError, EngineUnavailable, Incompatible
@@ -65,8 +65,7 @@ class MnnModel:
     ) -> None:
         self._bundle = bundle
         self._mnn = _create(bundle.path)
-        every_row = exact or widths > 1
-        self._mnn.set_config(json.dumps(_config(bundle, settings, scratch, every_row)))
+        self._mnn.set_config(json.dumps(_config(bundle, settings, scratch)))
         if not self._mnn.load():
             raise EngineError(
                 f"MNN could not load the bundle at {bundle.path}",
@@ -86,13 +85,30 @@ class MnnModel:
                 f"{bundle.embedding_rows:,} tokens a vector, the model knows {self._vocabulary:,}",
                 hint="tokforge verify --full hashes its files",
             )
-        self._widths = self._exact_widths(widths) if exact else self._all_widths(widths)
         self.rollback(0)
+        self._widths = [1]
+        if exact:
+            self._widths = self._exact_widths(widths)
+        elif not all(self.prepare(width) for width in range(2, widths + 1)):
+            self._refuse_verifying()
 
-    def _all_widths(self, most: int) -> list[int]:
-        for width in range(2, most + 1):
-            self._rows_of(width)
-        return list(range(1, most + 1))
+    def prepare(self, width: int) -> bool:
+        """Make `verify` ready for `width` ids; False where the bundle gives the last row only.
+
+        The cache must be empty.
+        """
+        rows = len(self._rows_of(width))
+        self.rollback(0)
+        if rows == width and width not in self._widths:
+            self._widths = sorted([*self._widths, width])
+        return rows == width
+
+    def _refuse_verifying(self) -> NoReturn:
+        raise Incompatible(
+            f"the bundle at {self._bundle.path} gives logits for its last token only, so it "
+            "cannot verify a draft",
+            hint="run it without a draft, or use an export that has the logits_index input",
+        )
 
     def _exact_widths(self, least: int) -> list[int]:
         """Widths that compute the same bits for a row, the largest at least `least`.
@@ -101,15 +117,17 @@ class MnnModel:
         kernel. Which widths leave one over depends on the processor, so it is tried: what pairs
         of rows give, one pair after the other, is what each width must give in one forward.
         """
-        self.rollback(0)
         pairs = [self._forward([row, row + 1], decoding=True).copy() for row in range(0, 20, 2)]
         rows = [row for pair in pairs for row in pair]
         exact: list[int] = []
         for width in range(2, len(rows) + 1):
             got = self._rows_of(width)
+            if len(got) != width:
+                self._refuse_verifying()
             if all((ours == theirs).all() for ours, theirs in zip(got, rows, strict=False)):
                 exact.append(width)
                 if width >= least:
+                    self.rollback(0)
                     return exact
         raise Incompatible(
             f"numerics exact cannot be had here: no forward of {least} or more tokens computes "
@@ -120,14 +138,7 @@ class MnnModel:
     def _rows_of(self, width: int) -> Logits:
         """Logits of the first `width` ids, from an empty cache."""
         self.rollback(0)
-        logits = self._forward(range(width), decoding=True)
-        if len(logits) != width:
-            raise Incompatible(
-                f"the bundle at {self._bundle.path} gives logits for its last token only, so it "
-                "cannot verify a draft",
-                hint="run it without a draft, or use an export that has the logits_index input",
-            )
-        return logits
+        return self._forward(range(width), decoding=True)
 
     @property
     def vocabulary(self) -> int:
@@ -257,9 +268,7 @@ def _create(path: Path) -> Any:
     return inner
 
 
-def _config(
-    bundle: CheckedBundle, settings: RuntimeSettings, scratch: Path, every_row: bool
-) -> dict[str, object]:
+def _config(bundle: CheckedBundle, settings: RuntimeSettings, scratch: Path) -> dict[str, object]:
     """What is laid over the bundle's own configuration."""
     chosen = {
         "backend_type": settings.backend,
@@ -273,7 +282,8 @@ def _config(
         **{key: value for key, value in chosen.items() if value is not None},
         "thread_num": settings.threads or min(bundle.threads or 64, cores or 1),
         # In this mode MNN gives logits for the last id of a prefill and for each id in decoding.
-        "speculative_type": "lookahead" if every_row else "",
+        "speculative_type": "lookahead",
+        "draft_predict_length": 1,
         "all_logits": False,
         "reuse_kv": True,
         "chunk": 0,

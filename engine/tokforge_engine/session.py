@@ -39,8 +39,8 @@ class Session:
     Args:
         target: decides every token.
         draft: guesses; None for plain decoding.
-        max_d: the largest draft length that a request may ask for. Each length is prepared at
-            load, which costs a forward's time and some memory.
+        max_d: the largest draft length that a request may ask for or ``auto`` may pick. Each
+            length is prepared at load, which costs a forward's time and some memory.
         numerics: ``fast``, or ``exact``: paired text is plain text, at a cost.
         load_timeout: seconds; by default 8 and one for each 20 MB of weights.
 
@@ -124,7 +124,7 @@ class Session:
         if not self._worker.open:
             raise InvalidRequest("the session is closed")
         options = options or GenerateOptions()
-        if options.d > self._max_d:
+        if options.d != "auto" and options.d > self._max_d:
             raise InvalidRequest(f"d expected 0 to {self._max_d} in this session, got {options.d}")
         chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         if not chat:

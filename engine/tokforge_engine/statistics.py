@@ -61,6 +61,13 @@ class Statistics:
         return (self.emitted - 1) / self.decode_seconds
 
 
+@dataclass(slots=True)
+class Stopwatch:
+    """What a timed block took, once it is over."""
+
+    seconds: float = 0.0
+
+
 class Tally:
     """Counts and clocks of a running generation.
 
@@ -80,13 +87,15 @@ class Tally:
         self._emitted = 0
 
     @contextmanager
-    def timed(self, activity: Activity) -> Iterator[None]:
+    def timed(self, activity: Activity) -> Iterator[Stopwatch]:
         """Charge the time of a ``with`` block to `activity`."""
+        watch = Stopwatch()
         began = self._clock()
         try:
-            yield
+            yield watch
         finally:
-            self._seconds[activity] += self._clock() - began
+            watch.seconds = self._clock() - began
+            self._seconds[activity] += watch.seconds
 
     def round(self, drafted: int, accepted: Accepted) -> None:
         """Count one verification of `drafted` tokens."""

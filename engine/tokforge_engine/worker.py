@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import IO
 
 from tokforge_engine import messages
+from tokforge_engine.costs import measure_costs
 from tokforge_engine.decoding import Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import Drafter, DraftModel, NoDraft
 from tokforge_engine.errors import EngineError, Incompatible, InvalidRequest
 from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result
-from tokforge_engine.length import FixedLength
+from tokforge_engine.length import SCORED, AutoLength, FixedLength, LengthController
 from tokforge_engine.messages import (
     Cancel,
     Cancelled,
@@ -98,6 +99,7 @@ class Pair:
             exact=load.numerics == "exact",
         )
         self._drafter: Drafter = NoDraft()
+        self._auto: LengthController = FixedLength(0)
         if load.draft is not None:
             draft = self._load(load.draft, scratch)
             self._report(Phase(f"comparing the vocabularies of {load.target.label} and its draft"))
@@ -109,7 +111,11 @@ class Pair:
                     f"{_shown(draft.token_bytes(token))} to the draft",
                     hint="tokforge resolve TARGET --explain names the draft that fits",
                 )
-            self._drafter = DraftModel(draft, self._target.vocabulary, load.draft.label)
+            self._report(Phase(f"measuring {load.target.label} and {load.draft.label}"))
+            self._drafter = DraftModel(
+                draft, self._target.vocabulary, load.draft.label, scores=draft.prepare(SCORED)
+            )
+            self._auto = AutoLength(measure_costs(self._target, draft, load.max_d))
         self._label = load.target.label
 
     def _load(
@@ -155,7 +161,7 @@ class Pair:
             drafter,
             prompt,
             limit=limit,
-            controller=FixedLength(options.d),
+            controller=self._auto if options.d == "auto" else FixedLength(options.d),
             is_stop=_never if options.ignore_stop_tokens else target.is_stop,
             tally=tally,
         )
