@@ -111,6 +111,17 @@ def test_full_hashes_everything_in_threads(store: Store, monkeypatch: pytest.Mon
     assert threading.current_thread().name not in threads
 
 
+def test_an_interrupted_check_ends_and_changes_nothing(store: Store) -> None:
+    manifest = store.manifest("demo", "r1")
+
+    def interrupt(event: Event) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify(store, bundles={"demo": BUNDLE}, full=True, progress=interrupt)
+    assert store.manifest("demo", "r1") == manifest
+
+
 def test_a_touched_file_is_hashed_again_and_stamped_anew(store: Store) -> None:
     path = store.ready("demo").path / "llm.mnn"
     path.write_bytes(path.read_bytes())

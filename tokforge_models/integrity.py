@@ -8,10 +8,12 @@ looks next sees it on disk.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tokforge_models.bundle import Bundle, BundleFile, FileRole, Source, SourceKind, State
@@ -157,18 +159,30 @@ def _hash(
     wanted = sorted(entries, key=lambda entry: -entry.size)
     meter = Meter(progress, id, Phase.HASHING, sum(entry.size for entry in wanted))
 
+    stopped = threading.Event()
+
+    def count(path: str, bytes_read: int) -> None:
+        # Whoever interrupts a check must not wait for gigabytes to be hashed to their end.
+        if stopped.is_set():
+            raise InterruptedError
+        meter.add(path, bytes_read)
+
     def digest(entry: Entry) -> tuple[Stamp, str] | None:
         path = inside(folder, entry.path)
         try:
             stamp = Stamp.of(path)
-            return stamp, hash_file(path, lambda count: meter.add(entry.path, count))
+            return stamp, hash_file(path, partial(count, entry.path))
         except OSError:
             return None
 
     if not wanted:
         return {}
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1, len(wanted))) as pool:
-        return dict(zip((entry.path for entry in wanted), pool.map(digest, wanted), strict=True))
+        try:
+            found = pool.map(digest, wanted)
+            return dict(zip((entry.path for entry in wanted), found, strict=True))
+        finally:
+            stopped.set()
 
 
 def _judge(
