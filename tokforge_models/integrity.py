@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -177,6 +176,8 @@ def _hash(
 
     if not wanted:
         return {}
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1, len(wanted))) as pool:
         try:
             found = pool.map(digest, wanted)
