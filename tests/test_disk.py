@@ -63,6 +63,25 @@ def test_a_removed_tree_takes_links_but_not_what_they_lead_to(tmp_path: Path) ->
     assert (outside / "precious").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links are not told there")
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_bytes(b"mine")
+    for name in ("link", "file.tmp"):
+        (tmp_path / name).symlink_to(tmp_path / "precious")
+    disk, link = Disk(), tmp_path / "link"
+    for write in (
+        lambda: disk.write(tmp_path / "file", b"x"),
+        lambda: disk.append(link, b"x"),
+        lambda: disk.write_at(link, 0, b"x"),
+        lambda: disk.preallocate(link, 0),
+    ):
+        with pytest.raises(StorageError, match="symbolic links"):
+            write()
+    disk.write(link, b"new")
+    assert not link.is_symlink()
+    assert (tmp_path / "precious").read_bytes() == b"mine"
+
+
 @pytest.mark.parametrize(
     ("fail", "words", "hint"),
     [

@@ -76,8 +76,15 @@ def open_plain(path: Path) -> IO[bytes]:
     if not is_plain_file(path):
         path.lstat()
         raise OSError(errno.EINVAL, "not a regular file")
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-    return open(path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags))
+    return _open(path, "rb")
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    """Open without buffer, and without following a link at the last part where that can be told."""
+    no_follow = getattr(os, "O_NOFOLLOW", 0)
+    return open(
+        path, mode, buffering=0, opener=lambda name, flags: os.open(name, flags | no_follow, 0o666)
+    )
 
 
 def read_small(path: Path, limit: int) -> bytes:
@@ -175,20 +182,20 @@ class Disk:
         path.mkdir(exist_ok=True)
 
     def _write(self, path: Path, data: bytes, *, offset: int | None) -> None:
-        with path.open("wb" if offset is None else "r+b", buffering=0) as stream:
+        with _open(path, "wb" if offset is None else "r+b") as stream:
             stream.seek(offset or 0)
             _write_all(stream, data)
 
     def _append(self, path: Path, data: bytes) -> None:
-        with path.open("ab", buffering=0) as stream:
+        with _open(path, "ab") as stream:
             _write_all(stream, data)
 
     def _resize(self, path: Path, size: int) -> None:
-        with path.open("ab") as stream:
+        with _open(path, "ab") as stream:
             stream.truncate(size)
 
     def _sync(self, path: Path) -> None:
-        with path.open("r+b") as stream:
+        with _open(path, "r+b") as stream:
             os.fsync(stream.fileno())
 
     def _sync_folder(self, path: Path) -> None:
