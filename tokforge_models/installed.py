@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tokforge_models.bundle import Settings
@@ -25,4 +25,4 @@ class Installed:
     revision: str
     path: Path
     content: str
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)

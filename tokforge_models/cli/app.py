@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -54,6 +55,9 @@ registry_commands.add_to(app)
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code (the table is in docs/commands.md)."""
     words = list(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A model's text is not bound to the console's code page.
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
         code = app(args=words, prog_name="tokforge", standalone_mode=False)

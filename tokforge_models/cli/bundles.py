@@ -68,7 +68,7 @@ def _listed(world: World, status: BundleStatus) -> dict[str, Any]:
         "state": status.state,
         "bytes": size if size is not None else _published_bytes(bundle),
         "partial_bytes": status.partial_bytes,
-        "path": str(status.path) if status.state is not State.ABSENT else None,
+        "path": status.path if status.state is not State.ABSENT else None,
     }
 
 
@@ -370,15 +370,22 @@ def export(
 ) -> None:
     """Copy a bundle's required files into a flat folder, hashing them again on the way."""
     from tokforge_models.cli.progress import bar
-    from tokforge_models.cli.world import World, claimed
+    from tokforge_models.cli.world import World, this_command
     from tokforge_models.exporting import export_bundle
 
     world = World.open(layers)
     bundle = world.find(id)
-    with bar() as progress, claimed(world.store, bundle.id):
-        exported = export_bundle(world.store, bundle.id, dest, bundle=bundle, progress=progress)
+    with bar() as progress:
+        exported = export_bundle(
+            world.store,
+            bundle.id,
+            dest,
+            bundle=bundle,
+            progress=progress,
+            command=this_command(),
+        )
     if json:
-        output.document(asdict(exported) | {"path": str(exported.path)})
+        output.document(asdict(exported))
     else:
         output.line(f"{bundle.id}: {len(exported.files)} files in {exported.path}")
 

@@ -7,6 +7,7 @@ carries exactly one document.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -21,9 +22,9 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 def document(value: Any) -> None:
     """Print `value` as the command's one JSON document.
 
-    Only ASCII is written, so that no console's encoding can break it.
+    Only ASCII is written, so that no console's encoding can break it. A path becomes its text.
     """
-    print(json.dumps(value, indent=2))
+    print(json.dumps(value, indent=2, default=os.fspath))
 
 
 def line(text: str = "") -> None:
@@ -44,6 +45,12 @@ def error(kind: str, message: str, hint: str, *, as_json: bool) -> None:
     note(f"tokforge: {message}")
     if hint:
         note(f"  try: {hint}")
+
+
+def stream(text: str) -> None:
+    """Print a part of a model's text at once: as it is, but safe where a terminal shows it."""
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 def printable(text: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from tokforge_engine import EngineError, ModelSpec, RuntimeSettings, Session
+from tokforge_engine import EngineError, InvalidRequest, ModelSpec, RuntimeSettings, Session
+from tokforge_engine.settings import Numerics
 from tokforge_models.bundle import Bundle, Settings
 from tokforge_models.cli import output
 from tokforge_models.cli.progress import bar
@@ -15,7 +17,8 @@ from tokforge_models.errors import IntegrityError, Refused, StorageError, Unknow
 from tokforge_models.integrity import verify
 from tokforge_models.resolution import Resolution
 
-DEFAULT_D = 3
+# Auto may pick up to this; each length costs a forward at load.
+_LONGEST_AUTO = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +33,20 @@ class Pair:
 
     session: Session
     resolution: Resolution
-    d: int
+    d: int | Literal["auto"]
 
 
 @contextmanager
-def open_pair(world: World, resolved: Resolved, *, insist: bool) -> Iterator[Pair]:
+def open_pair(
+    world: World, resolved: Resolved, *, insist: bool, numerics: Numerics = "fast"
+) -> Iterator[Pair]:
     """Claim, check and load a target with its draft.
 
     Args:
         world: registry and store.
         resolved: what to load.
         insist: fail where the draft cannot be used; else run without it and say why.
+        numerics: how the target computes its steps; see `tokforge_engine.settings.Numerics`.
 
     Raises:
         UnknownBundle: not installed.
@@ -58,14 +64,15 @@ def open_pair(world: World, resolved: Resolved, *, insist: bool) -> Iterator[Pai
                 if insist:
                     raise
                 resolution = _without_draft(resolution, error.message, error.hint)
-        d = _length(resolution) if draft else 0
+        d = resolution.settings.d if draft else 0
+        longest = _LONGEST_AUTO if d == "auto" else d
         try:
-            session = Session(target, draft, max_d=d)
+            session = Session(target, draft, max_d=longest, numerics=numerics)
         except EngineError as error:
-            if insist or draft is None:
+            if insist or draft is None or isinstance(error, InvalidRequest):
                 raise
             resolution, d = _without_draft(resolution, error.message, error.hint), 0
-            session = Session(target, max_d=0)
+            session = Session(target, max_d=0, numerics=numerics)
         stack.enter_context(session)
         yield Pair(session, resolution, d)
 
@@ -115,8 +122,3 @@ def _without_draft(resolution: Resolution, why: str, hint: str) -> Resolution:
     output.note(f"running without a draft: {why}" + (f" (try: {hint})" if hint else ""))
     settings = replace(resolution.settings, draft=None, d=0)
     return replace(resolution, draft=None, reason=reason, settings=settings)
-
-
-def _length(resolution: Resolution) -> int:
-    settings = resolution.settings
-    return settings.d if isinstance(settings.d, int) else settings.d_start or DEFAULT_D

@@ -60,8 +60,11 @@ def resolve(
 
 def _explain(resolution: Resolution) -> None:
     settings = resolution.settings
+    if resolution.statement:
+        output.line(f"from    {resolution.statement.title}, {resolution.statement.where}")
     output.line()
-    output.line(f"settings (d {settings.d})")
+    begins = f", begins at {settings.d_start}" if settings.d == "auto" and settings.d_start else ""
+    output.line(f"settings (d {settings.d}{begins})")
     for name, of_model in (("target", settings.target), ("draft", settings.draft)):
         if of_model:
             known = {key: value for key, value in asdict(of_model).items() if value is not None}
@@ -88,5 +91,6 @@ def as_document(resolution: Resolution) -> dict[str, Any]:
             "d": settings.d,
         },
         "trace": [asdict(step) for step in resolution.trace],
+        "from": resolution.statement.id if resolution.statement else None,
         "notes": list(resolution.notes),
     }

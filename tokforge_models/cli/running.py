@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -58,6 +58,10 @@ def run(
     backend: Backend = None,
     memory: Memory = None,
     precision: Precision = None,
+    numerics: Annotated[
+        Literal["fast", "exact"],
+        typer.Option(help="exact: paired text is plain text to the bit, at a cost."),
+    ] = "fast",
     stats: Annotated[
         bool, typer.Option("--stats", help="Print counts and times on stderr at the end.")
     ] = False,
@@ -73,7 +77,8 @@ def run(
     overrides = _overrides(threads, backend, memory, precision, d)
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     chat = [*([Message("system", system)] if system else []), Message("user", question)]
-    with open_pair(world, resolved, insist=draft not in {"auto", "none"}) as pair:
+    insist = draft not in {"auto", "none"}
+    with open_pair(world, resolved, insist=insist, numerics=numerics) as pair:
         if not json:
             output.note(_headline(pair.resolution))
         options = GenerateOptions(max_tokens=max_tokens, d=pair.d, stop=tuple(stop))
@@ -109,12 +114,19 @@ def _overrides(
 ) -> Overrides:
     from tokforge_models.resolution import Overrides
 
-    if d is not None and not (d.isascii() and d.isdigit()):
-        raise UsageError("-d takes a number of tokens", expected="0 to 15", got=repr(d[:20]))
+    length = _draft_length(d) if d is not None else None
     both = Settings(threads=threads, memory=memory, precision=precision)
     # A draft stays on the CPU, where a small model is fastest, whatever the target runs on.
     target = Settings(backend=backend).over(both)
-    return Overrides(target=target, draft=both, d=int(d) if d is not None else None)
+    return Overrides(target=target, draft=both, d=length)
+
+
+def _draft_length(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if text.isascii() and text.isdigit():
+        return int(text)
+    raise UsageError("-d takes a number of tokens", expected="auto or 0 to 15", got=repr(text[:20]))
 
 
 def _stream(
@@ -123,11 +135,9 @@ def _stream(
     generation = session.generate(chat, options)
     for piece in generation:
         if show:
-            sys.stdout.write(output.printable(piece.text))
-            sys.stdout.flush()
+            output.stream(piece.text)
     if show:
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+        output.stream("\n")
     return generation.result
 
 
