@@ -7,9 +7,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from store_kit import (
     SEGMENT,
@@ -202,6 +206,38 @@ def test_a_source_that_ends_early_costs_only_the_segment_in_flight(tmp_path: Pat
         with pytest.raises(FetchError, match="ended early"):
             pull(bundle, store, fetchers=MemoryHub(dict(FILES), cut_after=cut).opener())
         finish(home, bundle, safe_segments(store, bundle, FILES))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, 2 * BYTES), max_size=6),
+    spoils=st.lists(st.tuples(st.sampled_from(sorted(FILES)), st.integers(0, 5000)), max_size=3),
+)
+def test_any_history_of_cuts_and_rot_ends_in_the_right_bytes_at_a_bounded_price(
+    cuts: list[int], spoils: list[tuple[str, int]]
+) -> None:
+    bundle = bundle_of(FILES)
+    with TemporaryDirectory() as home:
+        store = Store(Path(home), FastDisk(), SEGMENT)
+        given_bytes = 0
+        for cut in cuts:
+            hub = MemoryHub(dict(FILES), cut_after=cut)
+            with suppress(FetchError):
+                pull(bundle, store, fetchers=hub.opener())
+            given_bytes += hub.given
+        finish(Path(home), bundle, safe_segments(store, bundle, FILES))
+        assert given_bytes <= BYTES + len(cuts) * (SEGMENT + 700)
+        for name, at in spoils:
+            data = bytearray(FILES[name])
+            data[at % len(data)] ^= 1
+            (store.ready(bundle.id).path / name).write_bytes(data)
+        hub = MemoryHub(dict(FILES))
+        (report,) = verify(store, bundles={bundle.id: bundle}, repair=True, fetchers=hub.opener())
+        assert report.ok
+        assert segments_read(hub) == {
+            (name, at % len(FILES[name]) // SEGMENT) for name, at in dict(spoils).items()
+        }
+        finish(Path(home), bundle, safe_segments(store, bundle, FILES))
 
 
 def test_more_bytes_than_asked_for_are_refused(tmp_path: Path) -> None:
