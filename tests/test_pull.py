@@ -124,7 +124,12 @@ def test_sources_are_tried_in_order_against_the_same_pins(store: Store, tmp_path
     wrong = write_files(tmp_path / "wrong", {**FILES, "llm.mnn": bytes(1500)})
     right = write_files(tmp_path / "right", FILES)
     sources = tuple(Source("path", str(place)) for place in (tmp_path / "missing", wrong, right))
-    pulled = pull(bundle_of(FILES, sources=sources), store)
+    events: list[Event] = []
+    pulled = pull(bundle_of(FILES, sources=sources), store, progress=events.append)
+    notes = [event.note for event in events if event.phase is Phase.NOTE]
+    assert [note.partition(" failed, trying the next source: ")[0] for note in notes] == [
+        str(source) for source in sources[:2]
+    ]
     assert pulled.source == f"path:{right}"
     store.disk.remove_tree(store.folder("demo"))
     with pytest.raises(IntegrityError, match="no source could give demo") as caught:

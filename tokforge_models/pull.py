@@ -112,7 +112,7 @@ def pull(
             ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
             return take(bundle, store, _offer(ask), progress, began)
 
-        return _first(bundle, sources, attempt)
+        return _first(bundle, sources, attempt, progress)
 
 
 def preview(
@@ -135,7 +135,7 @@ def preview(
         ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
         return _plan(bundle, store, _offer(ask), progress)
 
-    return _first(bundle, choose_sources(bundle, source, fetchers), attempt)
+    return _first(bundle, choose_sources(bundle, source, fetchers), attempt, progress)
 
 
 def take(bundle: Bundle, store: Store, offer: Offer, progress: Progress, began: float) -> Pulled:
@@ -291,7 +291,12 @@ def _ready(bundle: Bundle, store: Store) -> Pulled | None:
     )
 
 
-def _first(bundle: Bundle, sources: tuple[Source, ...], attempt: Callable[[Source], T]) -> T:
+def _first(
+    bundle: Bundle,
+    sources: tuple[Source, ...],
+    attempt: Callable[[Source], T],
+    progress: Progress,
+) -> T:
     """The first source's answer that is one; else one error for all of them."""
     failures: list[FetchError | IntegrityError] = []
     for source in sources:
@@ -299,6 +304,9 @@ def _first(bundle: Bundle, sources: tuple[Source, ...], attempt: Callable[[Sourc
             return attempt(source)
         except (FetchError, IntegrityError) as error:
             failures.append(error)
+            if source != sources[-1]:
+                note = f"{source} failed, trying the next source: {error.message}"
+                progress(Event(bundle.id, Phase.NOTE, note=note))
     if len(failures) == 1:
         raise failures[0]
     wrong = any(isinstance(error, IntegrityError) for error in failures)
