@@ -9,7 +9,7 @@ from tokforge_models.bundle import Bundle, Role, Source
 from tokforge_models.errors import UsageError
 from tokforge_models.offer import Ask, foreign_offer
 from tokforge_models.progress import Progress, silent
-from tokforge_models.pull import PATIENCE_SECONDS, Pulled, take, waiting_events
+from tokforge_models.pulling import PATIENCE_SECONDS, Pulled, take, waiting_events
 from tokforge_models.sources import FETCHERS
 from tokforge_models.store import Store
 

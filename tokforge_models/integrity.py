@@ -30,7 +30,7 @@ from tokforge_models.names import inside
 from tokforge_models.offer import CONTENT
 from tokforge_models.pins import UNPINNED, Pin, pins_for
 from tokforge_models.progress import Meter, Phase, Progress, silent
-from tokforge_models.pull import pull
+from tokforge_models.pulling import pull
 from tokforge_models.sources import FETCHERS, Opener, parse_source
 from tokforge_models.store import OURS, Look, Store, look
 

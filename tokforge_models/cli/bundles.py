@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tokforge_models.cli.world import World
     from tokforge_models.integrity import BundleReport
     from tokforge_models.plan import Plan
-    from tokforge_models.pull import Pulled
+    from tokforge_models.pulling import Pulled
     from tokforge_models.store import BundleStatus
 
 
@@ -149,8 +149,8 @@ def pull(
     """Bring bundles into the store; every file is checked before it gets its name."""
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.world import World, this_command
-    from tokforge_models.pull import preview
-    from tokforge_models.pull import pull as pull_bundle
+    from tokforge_models.pulling import preview
+    from tokforge_models.pulling import pull as pull_bundle
 
     world = World.open(layers)
     wanted = _wanted(world, ids, for_target)

@@ -197,7 +197,7 @@ def demo(layers: Layers, json: Json = False) -> None:
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.world import World, this_command
     from tokforge_models.integrity import verify
-    from tokforge_models.pull import pull
+    from tokforge_models.pulling import pull
 
     def say(text: str) -> None:
         if not json:

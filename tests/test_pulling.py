@@ -15,7 +15,7 @@ from tokforge_models.bundle import BundleFile, FileRole, Source, State
 from tokforge_models.errors import FetchError, IntegrityError, Refused, StorageError
 from tokforge_models.plan import Verb
 from tokforge_models.progress import Event, Phase
-from tokforge_models.pull import Pulled, preview, pull
+from tokforge_models.pulling import Pulled, preview, pull
 from tokforge_models.store import Store
 
 FILES = make_files()
@@ -202,7 +202,7 @@ CHILD = """
     from pathlib import Path
     from store_kit import *
     from tokforge_models.progress import Phase
-    from tokforge_models.pull import pull
+    from tokforge_models.pulling import pull
 
     class Slow(MemoryHub):
         def listing(self):
