@@ -22,7 +22,7 @@ from tokforge_models.bundle import BundleFile, FileRole
 from tokforge_models.errors import IntegrityError, Refused, StorageError, UnknownBundle
 from tokforge_models.exporting import export_bundle
 from tokforge_models.importing import import_bundle
-from tokforge_models.pull import pull
+from tokforge_models.pulling import pull
 from tokforge_models.store import Store
 
 FILES = {**make_files(), "config_cpu.json": b"{}"}

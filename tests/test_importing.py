@@ -23,7 +23,7 @@ from tokforge_models.bundle import BundleFile, FileRole, Role, State
 from tokforge_models.errors import IntegrityError, StorageError, UsageError
 from tokforge_models.importing import import_bundle
 from tokforge_models.integrity import verify
-from tokforge_models.pull import pull
+from tokforge_models.pulling import pull
 from tokforge_models.store import Store
 
 FILES = make_files()

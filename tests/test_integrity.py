@@ -25,7 +25,7 @@ from tokforge_models.bundle import Bundle, State
 from tokforge_models.importing import import_bundle
 from tokforge_models.integrity import BundleReport, FileReport, verify
 from tokforge_models.progress import Event, Phase
-from tokforge_models.pull import pull
+from tokforge_models.pulling import pull
 from tokforge_models.store import Store
 
 FILES = make_files()

@@ -22,7 +22,7 @@ from store_kit import (
 )
 from tokforge_models.bundle import State
 from tokforge_models.errors import FetchError, Refused, StorageError, UnknownBundle
-from tokforge_models.pull import pull
+from tokforge_models.pulling import pull
 from tokforge_models.removal import remove
 from tokforge_models.store import Store
 

@@ -12,7 +12,7 @@ import pytest
 from store_kit import SEGMENT, FastDisk, MemoryHub, bundle_of, make_files
 from tokforge_models.bundle import Role, Settings, State
 from tokforge_models.errors import FetchError, IntegrityError, UnknownBundle, UsageError
-from tokforge_models.pull import pull
+from tokforge_models.pulling import pull
 from tokforge_models.store import Store, default_home
 
 FILES = make_files()

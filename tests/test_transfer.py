@@ -32,7 +32,7 @@ from store_kit import (
 from tokforge_models.bundle import Bundle, Source, State
 from tokforge_models.errors import FetchError, IntegrityError, StorageError
 from tokforge_models.integrity import verify
-from tokforge_models.pull import pull
+from tokforge_models.pulling import pull
 from tokforge_models.store import Store
 
 FILES = make_files(weight_bytes=2300)
@@ -103,7 +103,7 @@ CHILD = """
     from pathlib import Path
     from store_kit import *
     from tokforge_models.errors import TokforgeError
-    from tokforge_models.pull import pull
+    from tokforge_models.pulling import pull
     home, at = Path(sys.argv[1]), int(sys.argv[2])
     files = make_files(weight_bytes=2300)
     store = Store(home, FaultyDisk(at, killed), segment_bytes=SEGMENT)
