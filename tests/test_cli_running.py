@@ -73,6 +73,20 @@ def test_paired_and_plain_are_one_text_with_memory_normal(pair: Path) -> None:
 
 
 @needs_mnn
+def test_a_seed_draws_one_text_with_and_without_a_draft(pair: Path) -> None:
+    words = ("run", "demo-chat", PROMPT, "--max-tokens", "32", "--numerics", "exact", "--json")
+    warm = ("--temperature", "0.9", "--top-k", "40", "--top-p", "0.95", "--seed", "5")
+    paired = tokforge(*words, *warm).document
+    plain = tokforge(*words, *warm, "--draft", "none").document
+    assert paired["token_ids"] == plain["token_ids"]
+    assert paired["seed"] == 5
+    assert paired["pairing"]["settings"]["target"]["sampler"] == "mixed"
+    refused = tokforge(*words, "--top-p", "1.5")
+    assert refused.code == 2
+    assert "top_p expected 0 to 1, got 1.5" in refused.document["error"]["message"]
+
+
+@needs_mnn
 def test_auto_goes_on_without_its_draft_and_says_why(pair: Path) -> None:
     assert run(["rm", "demo-draft"]) == 0
     ended = tokforge("run", "demo-chat", PROMPT, "--max-tokens", "8", "--json")

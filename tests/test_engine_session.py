@@ -21,6 +21,7 @@ from tokforge_engine import (
     Message,
     ModelSpec,
     RuntimeSettings,
+    Sampling,
     Session,
 )
 
@@ -168,6 +169,27 @@ def test_exact_numerics_make_paired_text_plain_text_in_the_shipped_format(exact,
         _, paired = answer(exact, f"Tell me {d} things about the {place}.", d=d, max_tokens=80)
         assert paired.token_ids == plain.token_ids
         assert paired.stats.drafted > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sampled_text_is_the_same_paired_and_plain(exact, seed):
+    sampling = Sampling(temperature=0.9, top_k=40, top_p=0.95, repetition_penalty=1.1, seed=seed)
+    _, plain = answer(exact, d=0, max_tokens=80, sampling=sampling)
+    _, paired = answer(exact, d="auto", max_tokens=80, sampling=sampling)
+    _, fixed = answer(exact, d=3, max_tokens=80, sampling=sampling)
+    assert paired.token_ids == fixed.token_ids == plain.token_ids
+    assert plain.seed == paired.seed == seed
+    assert fixed.stats.drafted > 0
+
+
+def test_without_a_seed_one_is_drawn_and_told(session):
+    _, first = answer(session, sampling=Sampling(temperature=1.0))
+    _, other = answer(session, sampling=Sampling(temperature=1.0))
+    assert first.token_ids != other.token_ids
+    _, again = answer(session, sampling=Sampling(temperature=1.0, seed=first.seed))
+    assert again.token_ids == first.token_ids
+    _, greedy = answer(session)
+    assert greedy.seed is None
 
 
 def test_lengths_picked_on_the_way_change_no_token(exact, session):

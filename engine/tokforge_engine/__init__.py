@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         InvalidRequest,
     )
     from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+    from tokforge_engine.sampling import Sampling
     from tokforge_engine.session import Generation, Session
     from tokforge_engine.settings import ModelSpec, RuntimeSettings
     from tokforge_engine.statistics import Statistics
@@ -38,12 +39,13 @@ __all__ = [
     "Piece",
     "Result",
     "RuntimeSettings",
+    "Sampling",
     "Session",
     "Statistics",
     "Token",
 ]
 
-_MODULES = ("errors", "settings", "statistics", "decoding", "generation", "session")
+_MODULES = ("errors", "settings", "sampling", "statistics", "decoding", "generation", "session")
 
 
 def __getattr__(name: str) -> object:

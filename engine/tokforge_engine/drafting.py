@@ -6,12 +6,18 @@ round how much of what it saw has become certain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from tokforge_engine.choice import greedy
 from tokforge_engine.length import SCORED
 from tokforge_engine.model import LanguageModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Guess = Callable[[NDArray[np.float32], int], int]
 
 
 class Drafter(Protocol):
@@ -62,8 +68,13 @@ class NoDraft:
         """Nothing is cached."""
 
 
+def likeliest(row: NDArray[np.float32], _ahead: int) -> int:
+    """The guess for a target that decodes greedily."""
+    return greedy(row)
+
+
 class DraftModel:
-    """A small language model that guesses greedily for a large one.
+    """A small language model that guesses for a large one.
 
     It is not given a context before its first guess is wanted, and catches up in one forward.
 
@@ -72,6 +83,11 @@ class DraftModel:
         vocabulary: the target's; no id from outside it is ever proposed.
         name: how tokens name it.
         scores: whether the model can verify `SCORED` tokens in one forward.
+
+    Attributes:
+        guess: the guess from logits of shape [at most vocabulary], for a place that is so many
+            ahead of the next token (negative: behind). Where the target samples, this draws with
+            the same random numbers.
     """
 
     def __init__(
@@ -80,6 +96,7 @@ class DraftModel:
         self.name = name
         self._model = model
         self._scores = scores
+        self.guess: Guess = likeliest
         # A draft padded further than its target may prefer an id that the target does not have.
         self._shared = min(model.vocabulary, vocabulary)
 
@@ -92,9 +109,9 @@ class DraftModel:
         if k < 1 or max(pending) >= model.vocabulary:
             return ()
         drafted: list[int] = []
-        for _ in range(k):
+        for ahead in range(k):
             logits = model.extend(pending)
-            drafted.append(greedy(logits[0, : self._shared]))
+            drafted.append(self.guess(logits[0, : self._shared], ahead))
             pending = drafted[-1:]
         return drafted
 
@@ -106,7 +123,10 @@ class DraftModel:
             return []
         model.rollback(0)
         rows = model.verify(recent[:-1])[:, : self._shared]
-        agreed = [greedy(row) == token for row, token in zip(rows, recent[1:], strict=True)]
+        agreed = [
+            self.guess(row, place - SCORED) == token
+            for place, (row, token) in enumerate(zip(rows, recent[1:], strict=True))
+        ]
         model.rollback(0)
         return agreed
 

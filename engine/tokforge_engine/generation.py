@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tokforge_engine.decoding import Token
 from tokforge_engine.errors import InvalidRequest
+from tokforge_engine.sampling import Sampling
 from tokforge_engine.settings import MAX_D
 from tokforge_engine.statistics import Statistics
 
@@ -51,12 +52,14 @@ class GenerateOptions:
             and acceptance, measured as it goes, make best. Without a draft it has no effect.
         stop: texts that end the answer; they and what follows are not part of it.
         ignore_stop_tokens: go on past the tokens that end an answer (for measurements).
+        sampling: how each token is chosen; the most likely one, unless it says otherwise.
     """
 
     max_tokens: int = 512
     d: int | Literal["auto"] = 3
     stop: tuple[str, ...] = ()
     ignore_stop_tokens: bool = False
+    sampling: Sampling = field(default_factory=Sampling)
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -95,6 +98,7 @@ class Result:
         prompt_tokens: tokens of the prompt, the chat template's included.
         completion_tokens: number of `token_ids`.
         stats: counts and seconds.
+        seed: what the answer was drawn with; None where nothing was drawn.
     """
 
     text: str
@@ -103,3 +107,4 @@ class Result:
     prompt_tokens: int
     completion_tokens: int
     stats: Statistics
+    seed: int | None = None

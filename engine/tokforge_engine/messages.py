@@ -20,6 +20,7 @@ from typing import IO
 from tokforge_engine.bundle_check import CheckedBundle
 from tokforge_engine.decoding import Token
 from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+from tokforge_engine.sampling import Sampling
 from tokforge_engine.settings import Numerics, RuntimeSettings
 from tokforge_engine.statistics import Statistics
 
@@ -135,7 +136,7 @@ _VALUES = {
     for value in (
         *(Load, LoadModel, Generate, Cancel),
         *(Phase, Ready, Prefilled, Part, Finished, Cancelled, Failed),
-        *(CheckedBundle, RuntimeSettings, GenerateOptions, Message),
+        *(CheckedBundle, RuntimeSettings, GenerateOptions, Sampling, Message),
         *(Piece, Result, Statistics, Token, type(Path())),
     )
 }

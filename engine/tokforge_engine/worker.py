@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import os
 import queue
+import secrets
 import shutil
 import signal
 import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from tokforge_engine import messages
+from tokforge_engine.choice import greedy
 from tokforge_engine.costs import measure_costs
 from tokforge_engine.decoding import Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
-from tokforge_engine.drafting import Drafter, DraftModel, NoDraft
+from tokforge_engine.drafting import Drafter, DraftModel, NoDraft, likeliest
 from tokforge_engine.errors import EngineError, Incompatible, InvalidRequest
 from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result
 from tokforge_engine.length import SCORED, AutoLength, FixedLength, LengthController
@@ -42,6 +45,8 @@ from tokforge_engine.messages import (
     Report,
 )
 from tokforge_engine.mnn_model import MnnModel, first_difference
+from tokforge_engine.sampler import Sampler
+from tokforge_engine.sampling import MAX_SEED, Sampling
 from tokforge_engine.statistics import Tally
 
 # After the first, pieces go out at most this often: people do not see more, and each costs a
@@ -145,6 +150,12 @@ class Pair:
         target, drafter, options = self._target, self._drafter, order.options
         prompt = target.prompt(order.messages)
         limit = self._room(len(prompt), options)
+        sampling = _seeded(options.sampling)
+        sampler = None
+        if not sampling.is_plain_greedy:
+            sampler = Sampler(sampling, prompt, target.vocabulary)
+        if isinstance(drafter, DraftModel):
+            drafter.guess = sampler.guess if sampler else likeliest
         target.rollback(0)
         drafter.keep(0)
         tally = Tally()
@@ -164,6 +175,7 @@ class Pair:
             controller=self._auto if options.d == "auto" else FixedLength(options.d),
             is_stop=_never if options.ignore_stop_tokens else target.is_stop,
             tally=tally,
+            choose=sampler or greedy,
         )
         ids: list[int] = []
         for token in tokens:
@@ -189,6 +201,7 @@ class Pair:
             prompt_tokens=len(prompt),
             completion_tokens=len(ids),
             stats=tally.statistics(),
+            seed=sampling.seed if sampling.draws else None,
         )
         self._report(Finished(order.request, result))
 
@@ -232,6 +245,12 @@ class _Pieces:
             self._old.append(self._new)
             self._new, self._tokens = "", []
             self._sent_at = time.monotonic()
+
+
+def _seeded(sampling: Sampling) -> Sampling:
+    if sampling.draws and sampling.seed is None:
+        return replace(sampling, seed=secrets.randbelow(MAX_SEED))
+    return sampling
 
 
 def _never(_token: int) -> bool:

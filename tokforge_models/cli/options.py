@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -57,6 +57,37 @@ Memory = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option("--precision", metavar="low|normal|high", help="MNN precision of both models."),
+]
+Temperature = Annotated[
+    float,
+    typer.Option("--temperature", metavar="T", help="0 takes the most likely token each time."),
+]
+TopP = Annotated[
+    float, typer.Option("--top-p", metavar="P", help="Draw from the likeliest with this share.")
+]
+TopK = Annotated[
+    int, typer.Option("--top-k", metavar="K", help="Draw from the K likeliest; 0 means all.")
+]
+MinP = Annotated[
+    float,
+    typer.Option("--min-p", metavar="P", help="Draw from those at least P times the likeliest."),
+]
+RepetitionPenalty = Annotated[
+    float,
+    typer.Option("--repetition-penalty", metavar="X", help="Over 1: what was said is less likely."),
+]
+PresencePenalty = Annotated[
+    float,
+    typer.Option(
+        "--presence-penalty", metavar="X", help="Over 0: what was answered is less likely."
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="The same seed draws the same text.")
+]
+NumericsMode = Annotated[
+    Literal["fast", "exact"],
+    typer.Option("--numerics", help="exact: paired text is plain text to the bit, at a cost."),
 ]
 DeviceFile = Annotated[
     Path | None,

@@ -18,9 +18,17 @@ from tokforge_models.cli.options import (
     Json,
     Layers,
     Memory,
+    MinP,
+    NumericsMode,
     Precision,
+    PresencePenalty,
+    RepetitionPenalty,
+    Seed,
     Target,
+    Temperature,
     Threads,
+    TopK,
+    TopP,
 )
 from tokforge_models.cli.pairing import as_document
 from tokforge_models.errors import UsageError
@@ -58,30 +66,45 @@ def run(
     backend: Backend = None,
     memory: Memory = None,
     precision: Precision = None,
-    numerics: Annotated[
-        Literal["fast", "exact"],
-        typer.Option(help="exact: paired text is plain text to the bit, at a cost."),
-    ] = "fast",
+    numerics: NumericsMode = "fast",
+    temperature: Temperature = 0.0,
+    top_p: TopP = 1.0,
+    top_k: TopK = 0,
+    min_p: MinP = 0.0,
+    repetition_penalty: RepetitionPenalty = 1.0,
+    presence_penalty: PresencePenalty = 0.0,
+    seed: Seed = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="Print counts and times on stderr at the end.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Answer one prompt with a target and its draft; the text streams to stdout."""
-    from tokforge_engine import GenerateOptions, Message
+    from tokforge_engine import GenerateOptions, Message, Sampling
     from tokforge_models.cli.pair import open_pair
     from tokforge_models.cli.world import World
 
+    sampling = Sampling(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        seed=seed,
+    )
     question = _question(prompt)
     world = World.open(layers)
-    overrides = _overrides(threads, backend, memory, precision, d)
+    overrides = _overrides(threads, backend, memory, precision, d, samples=sampling.draws)
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     chat = [*([Message("system", system)] if system else []), Message("user", question)]
     insist = draft not in {"auto", "none"}
     with open_pair(world, resolved, insist=insist, numerics=numerics) as pair:
         if not json:
             output.note(_headline(pair.resolution))
-        options = GenerateOptions(max_tokens=max_tokens, d=pair.d, stop=tuple(stop))
+        options = GenerateOptions(
+            max_tokens=max_tokens, d=pair.d, stop=tuple(stop), sampling=sampling
+        )
         result = _stream(pair.session, chat, options, show=not json)
     if json:
         output.document(run_document(result, pair.resolution))
@@ -111,13 +134,15 @@ def _overrides(
     memory: str | None,
     precision: str | None,
     d: str | None,
+    *,
+    samples: bool,
 ) -> Overrides:
     from tokforge_models.resolution import Overrides
 
     length = _draft_length(d) if d is not None else None
     both = Settings(threads=threads, memory=memory, precision=precision)
     # A draft stays on the CPU, where a small model is fastest, whatever the target runs on.
-    target = Settings(backend=backend).over(both)
+    target = Settings(backend=backend, sampler="mixed" if samples else None).over(both)
     return Overrides(target=target, draft=both, d=length)
 
 
@@ -174,6 +199,7 @@ def run_document(result: Result, resolution: Resolution) -> dict[str, Any]:
             "completion_tokens": result.completion_tokens,
         },
         "pairing": as_document(resolution),
+        "seed": result.seed,
         "stats": {
             "rounds": stats.rounds,
             "drafted": stats.drafted,
