@@ -58,7 +58,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["rm", "demo-chat"], 3, "unknown"),
         (["resolve", "acceleration-pack-qwen3-0.6b"], 7, "refused"),
         (["resolve", "qwen3-4b", "--draft", "demo-draft", "--platform", "ios"], 0, None),
-        (["resolve", "./no/such/folder"], 6, "storage"),
+        (["resolve", "./no/such/folder"], 3, "unknown"),
         (["pull", "acceleration-pack-qwen3-0.6b-14b-paired"], 4, "fetch"),
         (["registry", "lint", "no-such-file.yaml"], 7, None),
     ],

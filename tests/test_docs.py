@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 import tokforge_engine
 import tokforge_models
+from demo_pair import needs_mnn
 from tokforge_models.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,6 +53,14 @@ def test_every_command_is_in_the_table() -> None:
     page = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
     names = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
     assert not [name for name in names if not re.search(rf"^\| `{name}\b", page, re.MULTILINE)]
+
+
+@needs_mnn
+def test_the_readmes_program_runs(home: Path) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout.strip()
+    assert ended.stderr == b""
 
 
 def test_the_readme_shows_no_place_holder() -> None:

@@ -17,7 +17,7 @@ from tokforge_models.device import Device, described, read_device
 from tokforge_models.device_probe import probe_device
 from tokforge_models.digests import hash_file
 from tokforge_models.disk import read_small
-from tokforge_models.errors import IntegrityError, RegistryError, StorageError, UnknownBundle
+from tokforge_models.errors import IntegrityError, RegistryError, UnknownBundle
 from tokforge_models.fingerprint import Fingerprint, fingerprint_of
 from tokforge_models.fingerprint_cache import FingerprintCache
 from tokforge_models.installed import Installed
@@ -166,11 +166,11 @@ def _as_folder(name: str) -> Path | None:
     """The directory that `name` is, if it looks like one or is one.
 
     Raises:
-        StorageError: it looks like a path, and there is no such directory.
+        UnknownBundle: it looks like a path, and there is no such directory.
     """
     path = Path(name).expanduser()
     looks_like_one = name.startswith((".", "/", "~")) or path.is_absolute()
     if looks_like_one and not path.is_dir():
-        raise StorageError(f"there is no directory {name}", expected="a bundle's directory")
+        raise UnknownBundle(f"there is no directory {name}", expected="a bundle's directory")
     has_config = path.is_dir() and (path / CONFIG).exists()
     return path if looks_like_one or has_config else None
