@@ -89,6 +89,7 @@ class MemoryHub:
     cut_after: int | None = None
     extra: bytes = b""
     listing_error: str = ""
+    connections: int = 1
 
     def opener(self) -> dict[SourceKind, Opener]:
         return {**FETCHERS, "url": lambda source, bundle: self}
@@ -100,6 +101,9 @@ class MemoryHub:
             RemoteFile(name, len(data), validator=sha256(data)) for name, data in self.files.items()
         )
         return Listing(tuple(files), commit=self.commit)
+
+    def close(self) -> None:
+        """Nothing to end."""
 
     def read(self, path: str, start: int, stop: int) -> Iterator[bytes]:
         self.reads.append((path, start, stop))
@@ -148,6 +152,7 @@ STEPS = (
     "_write",
     "_append",
     "_resize",
+    "_link",
     "_sync",
     "_sync_folder",
     "_replace",

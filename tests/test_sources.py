@@ -107,12 +107,14 @@ def test_what_is_no_source(text: str) -> None:
 def test_which_sources_are_tried() -> None:
     mixed = (Source("hf", "a/b"), Source("package", "x"), Source("path", "y"))
     bundle = bundle_of(FILES, sources=mixed)
-    assert choose_sources(bundle, None, FETCHERS) == mixed[1:]
+    local = {kind: FETCHERS[kind] for kind in ("package", "path")}
+    assert choose_sources(bundle, None, FETCHERS) == mixed
+    assert choose_sources(bundle, None, local) == mixed[1:]
     assert choose_sources(bundle, "path", FETCHERS) == mixed[2:]
     with pytest.raises(UsageError, match="no source of the kind 'url'"):
         choose_sources(bundle, "url", FETCHERS)
     with pytest.raises(FetchError, match="cannot be pulled by this version") as caught:
-        choose_sources(bundle, "hf", FETCHERS)
+        choose_sources(bundle, "hf", local)
     assert "package: or path:" in caught.value.expected
     with pytest.raises(FetchError, match="no public address") as caught:
         choose_sources(bundle_of(FILES, sources=()), None, FETCHERS)

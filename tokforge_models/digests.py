@@ -17,6 +17,7 @@ from tokforge_models.disk import open_plain
 SEGMENT_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA1 = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class Digests:
 def is_sha256(text: object) -> bool:
     """Whether `text` is a digest as this package writes it."""
     return isinstance(text, str) and _SHA256.fullmatch(text) is not None
+
+
+def is_blob_sha1(text: object) -> bool:
+    """Whether `text` can be git's digest of a blob."""
+    return isinstance(text, str) and _SHA1.fullmatch(text) is not None
 
 
 def uncounted(count: int) -> None:
@@ -67,6 +73,20 @@ def hash_file(path: Path, on_bytes: Callable[[int], None] = uncounted) -> str:
         while count := stream.readinto(buffer):  # type: ignore[attr-defined]
             whole.update(view[:count])
             on_bytes(count)
+    return whole.hexdigest()
+
+
+def hash_as_blob(path: Path) -> str:
+    """Digest of a whole regular file as git takes it: SHA-1 over its kind, size and bytes.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    header = f"blob {path.stat().st_size}\0".encode()
+    whole = hashlib.sha1(header, usedforsecurity=False)
+    with open_plain(path) as stream:
+        while data := stream.read(_BUFFER_BYTES):
+            whole.update(data)
     return whole.hexdigest()
 
 

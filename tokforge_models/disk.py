@@ -132,6 +132,14 @@ class Disk:
         with explained("write", path):
             self._resize(path, size)
 
+    def link(self, existing: Path, path: Path) -> bool:
+        """Give a file a second name, if that can be done; False where it cannot."""
+        try:
+            self._link(existing, path)
+        except OSError:
+            return False
+        return True
+
     def write_at(self, path: Path, offset: int, data: bytes) -> None:
         """Overwrite a part of an existing file; a kill may leave a first part of it."""
         with explained("write", path):
@@ -185,6 +193,9 @@ class Disk:
         with _open(path, "wb" if offset is None else "r+b") as stream:
             stream.seek(offset or 0)
             _write_all(stream, data)
+
+    def _link(self, existing: Path, path: Path) -> None:
+        path.hardlink_to(existing)
 
     def _append(self, path: Path, data: bytes) -> None:
         with _open(path, "ab") as stream:

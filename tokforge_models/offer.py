@@ -33,6 +33,7 @@ from tokforge_models.sources import Fetcher, Listing, RemoteFile
 from tokforge_models.store import Store
 
 CONTENT = "content-"
+SERVED = "served-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,9 @@ def own_offer(ask: Ask) -> Offer:
         )
     revision = bundle.revision or listing.commit
     if revision is None or not is_revision(revision):
-        listing = _hashed(ask, listing, roles)
-        revision = _content_revision(listing, roles)
+        if ask.source.kind in {"path", "package"}:
+            listing = _hashed(ask, listing, roles)
+        revision = _content_revision(bundle, listing, roles)
     return _offer(ask, listing, roles, revision)
 
 
@@ -128,7 +130,7 @@ def foreign_offer(ask: Ask) -> Offer:
     pinned = {file.path for file in bundle.files if file.sha256}
     covered = all(path in pinned for path, role in roles.items() if role is FileRole.REQUIRED)
     revision = bundle.revision if covered else None
-    return _offer(ask, listing, roles, revision or _content_revision(listing, roles))
+    return _offer(ask, listing, roles, revision or _content_revision(bundle, listing, roles))
 
 
 def _offer(ask: Ask, listing: Listing, roles: Mapping[str, FileRole], revision: str) -> Offer:
@@ -141,6 +143,7 @@ def _offer(ask: Ask, listing: Listing, roles: Mapping[str, FileRole], revision: 
             file.sha256,
             file.validator,
             pins.get(file.path, UNPINNED),
+            file.blob_sha1,
         )
         for file in listing.files
         if file.path in roles
@@ -186,12 +189,17 @@ def _hashed(ask: Ask, listing: Listing, paths: Collection[str]) -> Listing:
     return replace(listing, files=tuple(replace(file, sha256=digest(file)) for file in wanted))
 
 
-def _content_revision(listing: Listing, paths: Collection[str]) -> str:
-    """A revision's name for content that no host has named: equal for equal files."""
-    files = {
-        file.path: (file.size, file.sha256 or "") for file in listing.files if file.path in paths
-    }
-    return f"{CONTENT}{content_digest(files)[:32]}"
+def _content_revision(bundle: Bundle, listing: Listing, paths: Collection[str]) -> str:
+    """A revision's name for content that no host has named: equal for equal files.
+
+    Where a server states no digests, its validators are all that tells versions apart.
+    """
+    pinned = {file.path: file.sha256 for file in bundle.files}
+    chosen = [file for file in listing.files if file.path in paths]
+    told = {file.path: pinned.get(file.path) or file.sha256 for file in chosen}
+    known = all(told.values())
+    files = {file.path: (file.size, told[file.path] or file.validator or "") for file in chosen}
+    return f"{CONTENT if known else SERVED}{content_digest(files)[:32]}"
 
 
 def needed_of(fetcher: Fetcher, listing: Listing) -> Needed:

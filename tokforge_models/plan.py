@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from tokforge_models.bundle import FileRole
 from tokforge_models.digests import segment_count, segment_span
@@ -13,10 +14,11 @@ from tokforge_models.pins import UNPINNED, Pin
 
 
 class Verb(StrEnum):
-    """What happens to one file."""
+    """What happens to one file; adopt means that a copy on this machine is taken."""
 
     KEEP = "keep"
     RESUME = "resume"
+    ADOPT = "adopt"
     FETCH = "fetch"
     REFUSE = "refuse"
 
@@ -26,6 +28,7 @@ class Place(StrEnum):
 
     FINAL = "final"
     PART = "part"
+    CACHE = "cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Wanted:
         sha256: digest, as the source states it, or None.
         validator: the source's name of these very bytes, or None.
         pin: what the file must be.
+        blob_sha1: git's digest of it, as the source states it, or None.
     """
 
     path: str
@@ -47,11 +51,17 @@ class Wanted:
     sha256: str | None = None
     validator: str | None = None
     pin: Pin = UNPINNED
+    blob_sha1: str | None = None
 
     @property
     def expected(self) -> str | None:
         """The digest that the file must have, where anyone says so."""
         return self.pin.sha256 or self.sha256
+
+    @property
+    def digest(self) -> str | None:
+        """The digest, of either kind, that tells the right file from any other."""
+        return self.expected or self.blob_sha1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +69,15 @@ class Found:
     """What is on disk of one file.
 
     Attributes:
-        place: where.
+        place: where; in a cache only with an `entry` that is the right file.
         size: bytes that the whole file will have.
         entry: the whole, verified file; None while it is not.
         fresh: whether `entry` was established just now, so that no record has it yet.
         segments: digests of the segments that are there, by index.
         validator: what the source said when these bytes came, or None.
         shared: whether the file is hard-linked elsewhere, so that it must not be written to.
+        path: where it is, if it is in a cache that is not ours.
+        linkable: whether that is on the same disk.
     """
 
     place: Place
@@ -75,6 +87,8 @@ class Found:
     segments: Mapping[int, str] | None = None
     validator: str | None = None
     shared: bool = False
+    path: Path | None = None
+    linkable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class Action:
 
     Attributes:
         wanted: the file.
-        verb: keep, resume, fetch or refuse.
+        verb: what is done about it.
         found: what is on disk of it, or None.
         missing_bytes: what must be fetched.
         disk_bytes: what must be free on the disk for it.
@@ -139,7 +153,7 @@ def plan_pull(
     found: Mapping[str, Found],
     segment_bytes: int,
 ) -> Plan:
-    """Decide for every wanted file whether to keep, resume, fetch or refuse it."""
+    """Decide for every wanted file what is done about it."""
     actions = (decide(file, found.get(file.path), segment_bytes) for file in wanted)
     return Plan(id, source, revision, tuple(actions))
 
@@ -148,6 +162,9 @@ def decide(wanted: Wanted, found: Found | None, segment_bytes: int) -> Action:
     """Decide about one file."""
     if wanted.pin.contradicts(wanted.size, wanted.sha256):
         return Action(wanted, Verb.REFUSE, found, 0, 0, _contradiction(wanted))
+    if found and found.entry and found.place is Place.CACHE:
+        disk = 0 if found.linkable else wanted.size
+        return Action(wanted, Verb.ADOPT, found, 0, disk, "in the cache of Hugging Face's tools")
     if found and found.entry and _is_wanted(found.entry, wanted):
         return Action(wanted, Verb.KEEP, found, 0, 0, "verified")
     if found and found.segments and _can_go_on(found, wanted):
@@ -178,7 +195,7 @@ def _can_go_on(found: Found, wanted: Wanted) -> bool:
     """Segments of two versions must not mix, unless the whole is checked against a digest."""
     if found.size != wanted.size:
         return False
-    return wanted.expected is not None or (
+    return wanted.digest is not None or (
         wanted.validator is not None and found.validator == wanted.validator
     )
 

@@ -10,29 +10,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from tokforge_models.bundle import Bundle, FileRole, Source, SourceKind, State
 from tokforge_models.errors import FetchError, IntegrityError, StorageError
+from tokforge_models.hf_cache import HuggingFaceCache
 from tokforge_models.journal import Header, Journal, read_journal
 from tokforge_models.locks import Holder
 from tokforge_models.manifest import Entry, Manifest
 from tokforge_models.offer import CONTENT, Ask, Offer, foreign_offer, own_offer
+from tokforge_models.offline import OfflineFetcher
 from tokforge_models.pins import Pin
-from tokforge_models.plan import Plan, Verb, plan_pull
+from tokforge_models.plan import Plan, Verb, Wanted, plan_pull
 from tokforge_models.progress import Event, Meter, Phase, Progress, silent
 from tokforge_models.sources import FETCHERS, Opener, choose_sources
 from tokforge_models.store import OURS, Store
-from tokforge_models.survey import survey
+from tokforge_models.survey import no_copies, survey
 from tokforge_models.transfer import Transfer
 
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 3600.0
 _BOOKKEEPING_BYTES = 1024 * 1024
+_NETWORK = frozenset({"hf", "modelscope", "url"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,9 @@ def pull(
             return replace(ready, seconds=time.monotonic() - began)
 
         def attempt(candidate: Source) -> Pulled:
-            fetcher = fetchers[candidate.kind](candidate, bundle)
-            ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
-            return take(bundle, store, _offer(ask), progress, began)
+            with closing(fetchers[candidate.kind](candidate, bundle)) as fetcher:
+                ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
+                return take(bundle, store, _offer(ask), progress, began)
 
         return _first(bundle, sources, attempt, progress)
 
@@ -131,9 +134,9 @@ def preview(
     """
 
     def attempt(candidate: Source) -> Plan:
-        fetcher = fetchers[candidate.kind](candidate, bundle)
-        ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
-        return _plan(bundle, store, _offer(ask), progress)
+        with closing(fetchers[candidate.kind](candidate, bundle)) as fetcher:
+            ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
+            return _plan(bundle, store, _offer(ask), progress)
 
     return _first(bundle, choose_sources(bundle, source, fetchers), attempt, progress)
 
@@ -143,6 +146,7 @@ def take(bundle: Bundle, store: Store, offer: Offer, progress: Progress, began: 
     plan = _plan(bundle, store, offer, progress)
     _refuse_contradictions(plan)
     _refuse_full_disk(plan, store)
+    _refuse_offline(plan, offer)
     with ExitStack() as stack:
         idle = all(action.verb is Verb.KEEP for action in plan.actions)
         if not idle and store.current(bundle.id) == offer.revision:
@@ -208,6 +212,7 @@ def _plan(bundle: Bundle, store: Store, offer: Offer, progress: Progress) -> Pla
         records=records,
         segment_bytes=store.segment_bytes,
         on_bytes=meter.add,
+        copies=_in_cache if offer.source.kind in _NETWORK else no_copies,
     )
     return plan_pull(
         id=bundle.id,
@@ -219,12 +224,17 @@ def _plan(bundle: Bundle, store: Store, offer: Offer, progress: Progress) -> Pla
     )
 
 
+def _in_cache(wanted: Wanted) -> Path | None:
+    return HuggingFaceCache().find(wanted.digest, wanted.size)
+
+
 def _refuse_contradictions(plan: Plan) -> None:
     if refused := plan.refused:
         raise IntegrityError(
-            f"{plan.source} does not have what {plan.id} is pinned to: "
+            f"upstream moved: {plan.source} does not have what {plan.id} is pinned to: "
             + "; ".join(f"{action.wanted.path}: {action.reason}" for action in refused),
-            kept="everything that was here",
+            kept="everything that was here; nothing here is damaged",
+            hint="try another source with --source, or a registry that pins what is there now",
         )
 
 
@@ -238,6 +248,17 @@ def _refuse_full_disk(plan: Plan, store: Store) -> None:
             got=f"{free:,} free",
             kept="everything verified so far",
             hint="free some space, or set TOKFORGE_HOME to another disk",
+        )
+
+
+def _refuse_offline(plan: Plan, offer: Offer) -> None:
+    if plan.missing_bytes and isinstance(offer.fetcher, OfflineFetcher):
+        missing = [action for action in plan.actions if action.missing_bytes]
+        raise FetchError(
+            f"we are offline, and these files of {plan.id} are missing: "
+            + ", ".join(f"{one.wanted.path} ({one.missing_bytes:,} bytes)" for one in missing),
+            kept="everything that is here",
+            hint="run the same command again without --offline",
         )
 
 

@@ -1,4 +1,4 @@
-"""Where bytes come from: one narrow seam, and the sources on this machine.
+"""Where bytes come from: one narrow seam, the sources on this machine, and the table of all.
 
 A `Fetcher` is bound to one source. It lists the files of a revision and opens a range of one of
 them; it verifies nothing, for whoever asks does. `FETCHERS` is the one table of kinds that can be
@@ -18,6 +18,7 @@ from tokforge_models.bundle import Bundle, Source, SourceKind
 from tokforge_models.disk import open_plain
 from tokforge_models.errors import FetchError, UsageError
 from tokforge_models.names import fault_in_path, inside
+from tokforge_models.network import Contacts, Network
 
 _CHUNK_BYTES = 1024 * 1024
 _MAX_FILES = 10_000
@@ -31,6 +32,7 @@ class RemoteFile:
         path: POSIX path relative to the bundle.
         size: bytes.
         sha256: digest, where the source states one.
+        blob_sha1: git's digest of the file as a blob, where the source states one.
         validator: text that is equal only for the same bytes at the same source, or None.
     """
 
@@ -38,6 +40,7 @@ class RemoteFile:
     size: int
     sha256: str | None = None
     validator: str | None = None
+    blob_sha1: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,17 @@ class Listing:
     notes: tuple[str, ...] = ()
 
 
+class OneAtATime(FetchError):
+    """A source gives only whole files: let every other read of this one end, then read it again."""
+
+
 class Fetcher(Protocol):
     """Bytes in."""
+
+    @property
+    def connections(self) -> int:
+        """How many reads of one file at once are worth while."""
+        ...
 
     def listing(self) -> Listing:
         """List the files of the revision.
@@ -71,7 +83,12 @@ class Fetcher(Protocol):
 
         Raises:
             FetchError: they cannot be had.
+            OneAtATime: they can, once no other read of this file is under way.
         """
+        ...
+
+    def close(self) -> None:
+        """End every read, from any thread."""
         ...
 
 
@@ -82,6 +99,8 @@ class FolderFetcher:
         root: the folder.
         name: how messages call the source.
     """
+
+    connections = 1
 
     def __init__(self, root: Path, name: str) -> None:
         self._root = root
@@ -128,6 +147,9 @@ class FolderFetcher:
         except OSError as error:
             raise self._cannot("read", path, error) from error
 
+    def close(self) -> None:
+        """Nothing to end: reading a folder takes no waiting."""
+
     def _walk(self) -> Iterator[Path]:
         count = 0
         for folder, subfolders, names in os.walk(self._root, onerror=_raise):
@@ -165,7 +187,44 @@ def _open_package(source: Source, _bundle: Bundle) -> Fetcher:
     return FolderFetcher(inside(embedded, source.location), str(source))
 
 
-FETCHERS: Mapping[SourceKind, Opener] = {"package": _open_package, "path": _open_path}
+def openers(
+    network: Network | None = None, contacts: Contacts | None = None
+) -> Mapping[SourceKind, Opener]:
+    """What can be pulled from.
+
+    Args:
+        network: how the network may be used; None means as it is by default.
+        contacts: told of every host that is contacted.
+    """
+    net, log = network or Network(), contacts or Contacts()
+
+    def open_hf(source: Source, _: Bundle) -> Fetcher:
+        from tokforge_models.hugging_face import HuggingFaceFetcher
+
+        return HuggingFaceFetcher(source, net, log)
+
+    def open_modelscope(source: Source, _: Bundle) -> Fetcher:
+        from tokforge_models.modelscope import ModelScopeFetcher
+
+        return ModelScopeFetcher(source, net, log)
+
+    def open_url(source: Source, bundle: Bundle) -> Fetcher:
+        from tokforge_models.web import WebFetcher
+
+        return WebFetcher(source, bundle, net, log)
+
+    def open_nothing(source: Source, bundle: Bundle) -> Fetcher:
+        from tokforge_models.offline import OfflineFetcher
+
+        return OfflineFetcher(source, bundle)
+
+    local: dict[SourceKind, Opener] = {"package": _open_package, "path": _open_path}
+    if net.offline:
+        return {**local, "hf": open_nothing, "modelscope": open_nothing, "url": open_nothing}
+    return {**local, "hf": open_hf, "modelscope": open_modelscope, "url": open_url}
+
+
+FETCHERS = openers()
 
 
 def parse_source(text: str) -> Source:

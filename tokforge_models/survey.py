@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tokforge_models.bundle import FileRole
-from tokforge_models.digests import Digests, hash_segments, segment_count, segment_span
+from tokforge_models.digests import (
+    Digests,
+    hash_as_blob,
+    hash_segments,
+    segment_count,
+    segment_span,
+)
 from tokforge_models.disk import is_plain_file
 from tokforge_models.journal import Record
 from tokforge_models.manifest import Entry, Manifest, Stamp
@@ -21,6 +27,11 @@ from tokforge_models.plan import Found, Place, Wanted
 from tokforge_models.store import OURS, Look, look
 
 OnBytes = Callable[[str, int], None]
+Copies = Callable[[Wanted], Path | None]
+
+
+def no_copies(wanted: Wanted) -> None:
+    """Look for a copy of `wanted` nowhere."""
 
 
 def part_path(folder: Path, path: str) -> Path:
@@ -57,6 +68,7 @@ def survey(
     records: Mapping[str, Record],
     segment_bytes: int,
     on_bytes: OnBytes,
+    copies: Copies = no_copies,
 ) -> dict[str, Found]:
     """Find out what is on disk of each wanted file; changes nothing.
 
@@ -67,6 +79,7 @@ def survey(
         records: what its journal says.
         segment_bytes: length of a segment; a manifest with another one tells only whole digests.
         on_bytes: called with a path and a number of bytes whenever something was hashed.
+        copies: finds what may be a copy of a file, outside the store.
 
     Raises:
         Refused: a wanted name is not safe.
@@ -76,9 +89,33 @@ def survey(
     found = {}
     for file in wanted:
         known = _known(entries.get(file.path), usable, records.get(file.path))
-        if here := _find(folder, file, known, segment_bytes, on_bytes):
+        here = _find(folder, file, known, segment_bytes, on_bytes)
+        if not (here and here.entry) and (copy := copies(file)):
+            here = _copy(copy, folder, file, segment_bytes, on_bytes) or here
+        if here:
             found[file.path] = here
     return found
+
+
+def _copy(
+    copy: Path, folder: Path, file: Wanted, segment_bytes: int, on_bytes: OnBytes
+) -> Found | None:
+    """What may be a copy of a file, if its bytes are the right ones."""
+    try:
+        stamp = Stamp.of(copy)
+        digests = hash_segments(copy, segment_bytes, lambda count: on_bytes(file.path, count))
+        right = digests.sha256 == file.expected or (
+            file.expected is None and hash_as_blob(copy) == file.blob_sha1
+        )
+        while not folder.exists():
+            folder = folder.parent
+        linkable = copy.stat().st_dev == folder.stat().st_dev
+    except OSError:
+        return None
+    if not right or digests.size != file.size:
+        return None
+    entry = _entry(file.path, file.role, digests, stamp)
+    return Found(Place.CACHE, file.size, entry, path=copy, linkable=linkable)
 
 
 def _known(entry: Entry | None, usable: bool, record: Record | None) -> _Known:

@@ -1,19 +1,18 @@
 """Does what a plan says, one file after the other, so that it can be killed at any instant.
 
-A file is filled in a partial, segment by segment: bytes, then a line in the journal. Its whole
-digest runs along. Only when that is right does the file get its final name.
+A file is filled in a partial, segment by segment (filling.py): bytes, then a line in the journal.
+Its whole digest runs along. Only when that is right does the file get its final name.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tokforge_models.digests import cut, segment_count, segment_span
+from tokforge_models.digests import hash_as_blob, hash_file, segment_span
 from tokforge_models.disk import Disk, explained, open_plain
-from tokforge_models.errors import FetchError, IntegrityError
+from tokforge_models.errors import IntegrityError
+from tokforge_models.filling import Filling
 from tokforge_models.journal import Journal
 from tokforge_models.manifest import Entry, Stamp
 from tokforge_models.plan import Action, Place, Verb, Wanted
@@ -21,6 +20,8 @@ from tokforge_models.progress import Meter
 from tokforge_models.sources import Fetcher
 from tokforge_models.store import place_for
 from tokforge_models.survey import part_path
+
+_COPY_BYTES = 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -53,25 +54,35 @@ class Transfer:
         """
         if action.verb is Verb.KEEP:
             return self._keep(action)
-        if action.verb is Verb.RESUME:
-            self._reopen(action)
+        wanted = action.wanted
+        if entry := self._adopt(action) if action.verb is Verb.ADOPT else None:
+            self.meter.add(wanted.path, wanted.size)
         else:
-            self._begin(action.wanted)
-        entry = self._fill(action.wanted)
-        if not _is_right(entry, action.wanted):
-            self._begin(action.wanted)
-            entry = self._fill(action.wanted)
-        if not _is_right(entry, action.wanted):
-            self.journal.begin(action.wanted.path, action.wanted.size, None)
-            self.disk.remove(self._part(action.wanted))
+            if action.verb is Verb.RESUME:
+                self._reopen(action)
+            else:
+                self._begin(wanted)
+            entry = self._right(wanted)
+        self.journal.whole(entry, wanted.validator)
+        self._publish(entry)
+        return entry
+
+    def _right(self, wanted: Wanted) -> Entry:
+        """Fill the partial that was begun; once more from its beginning if that goes wrong."""
+        entry = self._fill(wanted)
+        if not self._is_right(entry, wanted):
+            self._begin(wanted)
+            entry = self._fill(wanted)
+        if not self._is_right(entry, wanted):
+            self.journal.begin(wanted.path, wanted.size, None)
+            self.disk.remove(self._part(wanted))
             raise IntegrityError(
-                f"{action.wanted.path} is not what it must be, even when fetched twice",
-                expected=f"sha256 {action.wanted.expected}",
+                f"{wanted.path} is not what it must be, even when fetched twice",
+                expected=f"sha256 {wanted.expected}" if wanted.expected else "the hub's digest",
                 got=entry.sha256,
                 kept="the files that were right",
+                hint="the source or the line spoils it: try another network, or --source",
             )
-        self.journal.whole(entry, action.wanted.validator)
-        self._publish(entry)
         return entry
 
     def _part(self, wanted: Wanted) -> Path:
@@ -126,68 +137,54 @@ class Transfer:
     def _fill(self, wanted: Wanted) -> Entry:
         """Complete the partial, hashing it from its first byte to its last."""
         part = self._part(wanted)
-        have = dict(self.journal.records[wanted.path].segments)
-        count = segment_count(wanted.size, self.journal.header.segment_bytes)
-        whole = hashlib.sha256()
-        segments: list[str] = []
-        while (index := len(segments)) < count:
-            if index in have:
-                data = _read(part, *self._span(index, wanted))
-                if hashlib.sha256(data).hexdigest() == have[index]:
-                    whole.update(data)
-                    segments.append(have[index])
-                    self.meter.add(wanted.path, len(data))
-                    continue
-                del have[index]
-            end = next((later for later in range(index, count) if later in have), count)
-            for data in self._fetch(wanted, index, end):
-                whole.update(data)
-                digest = hashlib.sha256(data).hexdigest()
-                self.disk.write_at(part, self._span(len(segments), wanted)[0], data)
-                self.journal.segment(wanted.path, len(segments), digest)
-                segments.append(digest)
-        self.disk.sync(part)
-        stamp = Stamp.of(part)
-        return Entry(
-            wanted.path, wanted.role, wanted.size, whole.hexdigest(), tuple(segments), stamp
+        filling = Filling(
+            part,
+            wanted,
+            journal=self.journal,
+            fetcher=self.fetcher,
+            disk=self.disk,
+            meter=self.meter,
         )
+        try:
+            sha256, segments = filling.run()
+        finally:
+            self.fetched += filling.fetched
+        self.disk.sync(part)
+        return Entry(wanted.path, wanted.role, wanted.size, sha256, segments, Stamp.of(part))
 
-    def _fetch(self, wanted: Wanted, index: int, end: int) -> Iterator[bytes]:
-        """The segments `index` to `end` (excluded), each at its exact length or not at all."""
-        start, stop = self._span(index, wanted)[0], self._span(end - 1, wanted)[1]
-        done = start
-        for segment in cut(self._counted(wanted, start, stop), self.journal.header.segment_bytes):
-            done += len(segment)
-            if done != self._span(index, wanted)[1]:
-                break
-            yield segment
-            index += 1
-        if done != stop:
-            raise FetchError(
-                f"the source ended early within {wanted.path}",
-                expected=f"bytes {start} to {stop}",
-                got=f"bytes {start} to {done}",
-                kept="every segment that was whole",
-                hint="run the same command again",
-            )
+    def _adopt(self, action: Action) -> Entry | None:
+        """Take a copy on this machine; None where it changed since it was looked at.
 
-    def _counted(self, wanted: Wanted, start: int, stop: int) -> Iterator[bytes]:
-        left = stop - start
-        for chunk in self.fetcher.read(wanted.path, start, stop):
-            self.fetched += len(chunk)
-            left -= len(chunk)
-            if left < 0:
-                raise FetchError(
-                    f"the source gave more of {wanted.path} than was asked for",
-                    expected=f"bytes {start} to {stop}",
-                    got=f"{-left} bytes more",
-                )
-            self.meter.add(wanted.path, len(chunk))
-            yield chunk
+        The journal never speaks of segments of such a partial: it may be another program's file,
+        too, and must not be written to.
+        """
+        found, wanted, part = action.found, action.wanted, self._part(action.wanted)
+        assert found is not None
+        assert found.path is not None
+        assert found.entry is not None
+        self.journal.begin(wanted.path, wanted.size, wanted.validator)
+        self.disk.remove(part)
+        if self.disk.link(found.path, part):
+            return found.entry if Stamp.of(part) == found.entry.stamp else None
+        self.disk.preallocate(part, wanted.size)
+        with explained("read", found.path), open_plain(found.path) as stream:
+            at = 0
+            while at < wanted.size and (data := stream.read(_COPY_BYTES)):
+                self.disk.write_at(part, at, data)
+                at += len(data)
+        self.disk.sync(part)
+        with explained("read", part):
+            stamp, sha256 = Stamp.of(part), hash_file(part)
+        return replace(found.entry, stamp=stamp) if sha256 == found.entry.sha256 else None
 
-
-def _is_right(entry: Entry, wanted: Wanted) -> bool:
-    return wanted.expected in {None, entry.sha256}
+    def _is_right(self, entry: Entry, wanted: Wanted) -> bool:
+        if wanted.expected:
+            return entry.sha256 == wanted.expected
+        if wanted.blob_sha1:
+            part = self._part(wanted)
+            with explained("read", part):
+                return hash_as_blob(part) == wanted.blob_sha1
+        return True
 
 
 def _read(path: Path, start: int, stop: int) -> bytes:
