@@ -1,4 +1,4 @@
-"""`tokforge ls|show|pull|verify|import|export|rm`: the bundles on this machine."""
+"""`tokforge ls|show|verify|import|export|rm`: the bundles on this machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import typer
 from tokforge_models.bundle import Bundle, FileRole, Role, State
 from tokforge_models.cli import output
 from tokforge_models.cli.options import Ids, Json, Layers, OptionalIds
-from tokforge_models.errors import IntegrityError, TokforgeError, UsageError
+from tokforge_models.errors import IntegrityError
 
 if TYPE_CHECKING:
     from tokforge_models.cli.world import World
     from tokforge_models.integrity import BundleReport
-    from tokforge_models.plan import Plan
-    from tokforge_models.pulling import Pulled
     from tokforge_models.store import BundleStatus
 
 
@@ -25,7 +23,6 @@ def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the root command."""
     app.command("ls")(list_bundles)
     app.command()(show)
-    app.command()(pull)
     app.command()(verify)
     app.command("import")(import_)
     app.command()(export)
@@ -122,151 +119,6 @@ def _words(value: object) -> str:
     return str(value)
 
 
-def pull(
-    layers: Layers,
-    ids: OptionalIds,
-    for_target: Annotated[
-        list[str],
-        typer.Option(
-            "--for",
-            metavar="TARGET",
-            help="Bring this target and the draft that it resolves to.",
-            default_factory=list,
-        ),
-    ],
-    source: Annotated[
-        str | None,
-        typer.Option(metavar="SOURCE", help="Use this kind of source, or path:DIR, and no other."),
-    ] = None,
-    all_files: Annotated[
-        bool, typer.Option("--all-files", help="Bring the reference files, too.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Bring bundles into the store; every file is checked before it gets its name."""
-    from tokforge_models.cli.progress import bar
-    from tokforge_models.cli.world import World, this_command
-    from tokforge_models.pulling import preview
-    from tokforge_models.pulling import pull as pull_bundle
-
-    world = World.open(layers)
-    wanted = _wanted(world, ids, for_target)
-    with bar() as progress:
-        if dry_run:
-            plans = [
-                preview(b, world.store, source=source, all_files=all_files, progress=progress)
-                for b in wanted
-            ]
-            _print_plans(plans, json)
-            return
-        pulled: list[Pulled] = []
-        failed: list[tuple[Bundle, TokforgeError]] = []
-        for bundle in wanted:
-            try:
-                pulled.append(
-                    pull_bundle(
-                        bundle,
-                        world.store,
-                        source=source,
-                        all_files=all_files,
-                        progress=progress,
-                        command=this_command(),
-                    )
-                )
-            except TokforgeError as error:
-                failed.append((bundle, error))
-    if failed and not pulled:
-        raise failed[0][1]
-    _print_pulled(pulled, failed, world, json)
-    if failed:
-        raise typer.Exit(failed[0][1].exit_code)
-
-
-def _wanted(world: World, ids: list[str], for_target: list[str]) -> list[Bundle]:
-    wanted = [world.find(id) for id in ids]
-    for name in for_target:
-        resolution = world.resolve(name).resolution
-        wanted.append(resolution.target)
-        if resolution.draft:
-            wanted.append(resolution.draft)
-        else:
-            output.note(f"{resolution.target.id} runs without a draft: {resolution.reason}")
-    if not wanted:
-        raise UsageError("nothing to pull", expected="ID... or --for TARGET", hint="tokforge ls")
-    return list({bundle.id: bundle for bundle in wanted}.values())
-
-
-def _print_plans(plans: list[Plan], json: bool) -> None:
-    if json:
-        output.document(
-            {
-                "bundles": [
-                    {
-                        "id": plan.id,
-                        "source": plan.source,
-                        "revision": plan.revision,
-                        "missing_bytes": plan.missing_bytes,
-                        "disk_bytes": plan.disk_bytes,
-                        "files": [
-                            {
-                                "path": action.wanted.path,
-                                "action": action.verb,
-                                "missing_bytes": action.missing_bytes,
-                                "reason": action.reason,
-                            }
-                            for action in plan.actions
-                        ],
-                    }
-                    for plan in plans
-                ]
-            }
-        )
-        return
-    for plan in plans:
-        output.line(
-            f"{plan.id} from {plan.source}: {output.size(plan.missing_bytes)} to fetch, "
-            f"{output.size(plan.disk_bytes)} of disk"
-        )
-        for action in plan.actions:
-            output.line(f"  {action.verb:7} {action.wanted.path}: {action.reason}")
-
-
-def _print_pulled(
-    pulled: list[Pulled], failed: list[tuple[Bundle, TokforgeError]], world: World, json: bool
-) -> None:
-    if json:
-        output.document(
-            {
-                "bundles": [
-                    *(asdict(one) for one in pulled),
-                    *(
-                        {
-                            "id": bundle.id,
-                            "state": world.store.status(bundle.id).state,
-                            "error": {
-                                "kind": error.kind,
-                                "message": error.message,
-                                "hint": error.hint,
-                            },
-                        }
-                        for bundle, error in failed
-                    ),
-                ]
-            }
-        )
-        return
-    for one in pulled:
-        output.line(
-            f"{one.id} is ready: {output.size(one.bytes_fetched)} fetched, "
-            f"{output.size(one.bytes_reused)} reused, {one.seconds:.1f} s, in {one.path}"
-        )
-    for _, error in failed:
-        output.error(error.kind, error.message, error.hint, as_json=False)
-
-
 def verify(
     layers: Layers,
     ids: OptionalIds,
@@ -339,6 +191,7 @@ def import_(
 ) -> None:
     """Take a local folder into the store: copied, hashed, and checked to be whole."""
     from tokforge_models.cli.progress import bar
+    from tokforge_models.cli.pulling import Outcome, print_pulled
     from tokforge_models.cli.world import World, this_command
     from tokforge_models.errors import UnknownBundle
     from tokforge_models.importing import import_bundle
@@ -359,7 +212,7 @@ def import_(
             progress=progress,
             command=this_command(),
         )
-    _print_pulled([imported], [], world, json)
+    print_pulled([Outcome(imported)], json)
 
 
 def export(

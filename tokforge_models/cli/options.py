@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from tokforge_models.errors import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
 Layers = Annotated[
@@ -101,3 +104,39 @@ Chip = Annotated[str | None, typer.Option("--chip", metavar="NAME", help="SoC, e
 RamGb = Annotated[
     float | None, typer.Option("--ram-gb", min=0.0, help="Memory in GiB, as the system reports it.")
 ]
+Endpoint = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Ask this hub instead of the usual one (HF_ENDPOINT)."),
+]
+Connections = Annotated[
+    int, typer.Option(min=1, max=32, help="Ranges of one file that are fetched at once.")
+]
+LimitRate = Annotated[
+    str | None,
+    typer.Option(metavar="RATE", help="Bytes a second, all together, e.g. 500K or 2M."),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Open no socket; say what is missing, if anything is.")
+]
+_RATE = re.compile(r"([0-9]{1,12})([KMG]?)", re.IGNORECASE)
+_LEAST_RATE = 1024
+
+
+def bytes_a_second(text: str | None) -> int | None:
+    """The rate that a person wrote; K, M and G are powers of 1,000.
+
+    Raises:
+        UsageError: it is none, or so small that nothing would ever end.
+
+    >>> bytes_a_second("2M")
+    2000000
+    """
+    if text is None:
+        return None
+    found = _RATE.fullmatch(text.strip())
+    rate = int(found[1]) * 1000 ** " KMG".index(found[2].upper() or " ") if found else 0
+    if rate < _LEAST_RATE:
+        raise UsageError(
+            f"--limit-rate {text[:40]} cannot be", expected="at least 1024, e.g. 500K or 2M"
+        )
+    return rate

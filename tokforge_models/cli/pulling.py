@@ -1,0 +1,223 @@
+"""`tokforge pull`: bundles from their sources into the store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tokforge_models.bundle import Bundle, State
+from tokforge_models.cli import output
+from tokforge_models.cli.options import (
+    Connections,
+    Endpoint,
+    Json,
+    Layers,
+    LimitRate,
+    Offline,
+    OptionalIds,
+    bytes_a_second,
+)
+from tokforge_models.errors import TokforgeError, UsageError
+from tokforge_models.network import Contacts, Network
+from tokforge_models.progress import Event, Phase, Progress
+
+if TYPE_CHECKING:
+    from tokforge_models.cli.world import World
+    from tokforge_models.plan import Plan
+    from tokforge_models.pulling import Pulled
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A bundle that did not become ready."""
+
+    id: str
+    state: State
+    error: TokforgeError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one bundle, and every host that was contacted for it."""
+
+    result: Pulled | Failed
+    hosts: tuple[str, ...] = ()
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's command to the root command."""
+    app.command()(pull)
+
+
+def pull(
+    layers: Layers,
+    ids: OptionalIds,
+    for_target: Annotated[
+        list[str],
+        typer.Option(
+            "--for",
+            metavar="TARGET",
+            help="Bring this target and the draft that it resolves to.",
+            default_factory=list,
+        ),
+    ],
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="SOURCE", help="Use this kind of source, or path:DIR, and no other."),
+    ] = None,
+    all_files: Annotated[
+        bool, typer.Option("--all-files", help="Bring the reference files, too.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
+    ] = False,
+    endpoint: Endpoint = None,
+    connections: Connections = 4,
+    limit_rate: LimitRate = None,
+    offline: Offline = False,
+    json: Json = False,
+) -> None:
+    """Bring bundles into the store; every file is checked before it gets its name."""
+    from tokforge_models.cli.progress import bar
+    from tokforge_models.cli.world import World, this_command
+    from tokforge_models.pulling import preview
+    from tokforge_models.pulling import pull as pull_bundle
+    from tokforge_models.sources import openers
+
+    world = World.open(layers)
+    wanted = _wanted(world, ids, for_target)
+    network = Network(
+        endpoint=endpoint,
+        connections=connections,
+        limit_rate=bytes_a_second(limit_rate),
+        offline=offline,
+    )
+    outcomes: list[Outcome] = []
+    plans: list[Plan] = []
+    with bar() as progress:
+        for bundle in wanted:
+            contacts = telling(bundle.id, progress)
+            fetchers = openers(network, contacts)
+            if dry_run:
+                plan = preview(
+                    bundle,
+                    world.store,
+                    source=source,
+                    all_files=all_files,
+                    progress=progress,
+                    fetchers=fetchers,
+                )
+                plans.append(plan)
+                continue
+            result: Pulled | Failed
+            try:
+                result = pull_bundle(
+                    bundle,
+                    world.store,
+                    source=source,
+                    all_files=all_files,
+                    progress=progress,
+                    command=this_command(),
+                    fetchers=fetchers,
+                )
+            except TokforgeError as error:
+                result = Failed(bundle.id, world.store.status(bundle.id).state, error)
+            outcomes.append(Outcome(result, contacts.hosts))
+    if dry_run:
+        _print_plans(plans, json)
+    else:
+        conclude(outcomes, json)
+
+
+def telling(id: str, progress: Progress) -> Contacts:
+    """Contacts that are told to people as they are made."""
+    return Contacts(lambda host: progress(Event(id, Phase.NOTE, note=f"contacting {host}")))
+
+
+def conclude(outcomes: list[Outcome], json: bool) -> None:
+    """Print what came of each bundle, and end with the exit code of the first that failed.
+
+    Raises:
+        typer.Exit: something failed.
+    """
+    print_pulled(outcomes, json)
+    for outcome in outcomes:
+        if isinstance(outcome.result, Failed):
+            raise typer.Exit(outcome.result.error.exit_code)
+
+
+def _wanted(world: World, ids: list[str], for_target: list[str]) -> list[Bundle]:
+    wanted = [world.find(id) for id in ids]
+    for name in for_target:
+        resolution = world.resolve(name).resolution
+        wanted.append(resolution.target)
+        if resolution.draft:
+            wanted.append(resolution.draft)
+        else:
+            output.note(f"{resolution.target.id} runs without a draft: {resolution.reason}")
+    if not wanted:
+        raise UsageError("nothing to pull", expected="ID... or --for TARGET", hint="tokforge ls")
+    return list({bundle.id: bundle for bundle in wanted}.values())
+
+
+def _print_plans(plans: list[Plan], json: bool) -> None:
+    if json:
+        output.document(
+            {
+                "bundles": [
+                    {
+                        "id": plan.id,
+                        "source": plan.source,
+                        "revision": plan.revision,
+                        "missing_bytes": plan.missing_bytes,
+                        "disk_bytes": plan.disk_bytes,
+                        "files": [
+                            {
+                                "path": action.wanted.path,
+                                "action": action.verb,
+                                "missing_bytes": action.missing_bytes,
+                                "reason": action.reason,
+                            }
+                            for action in plan.actions
+                        ],
+                    }
+                    for plan in plans
+                ]
+            }
+        )
+        return
+    for plan in plans:
+        output.line(
+            f"{plan.id} from {plan.source}: {output.size(plan.missing_bytes)} to fetch, "
+            f"{output.size(plan.disk_bytes)} of disk"
+        )
+        for action in plan.actions:
+            output.line(f"  {action.verb:7} {action.wanted.path}: {action.reason}")
+
+
+def print_pulled(outcomes: list[Outcome], json: bool) -> None:
+    """Print what came of each bundle."""
+    if json:
+        bundles = [_document(outcome) for outcome in outcomes]
+        first = [bundle["error"] for bundle in bundles if "error" in bundle][:1]
+        output.document({"bundles": bundles, **{"error": error for error in first}})
+        return
+    for outcome in outcomes:
+        one = outcome.result
+        if isinstance(one, Failed):
+            output.error(one.error.kind, one.error.message, one.error.hint, as_json=False)
+        else:
+            output.line(
+                f"{one.id} is ready: {output.size(one.bytes_fetched)} fetched, "
+                f"{output.size(one.bytes_reused)} reused, {one.seconds:.1f} s, in {one.path}"
+            )
+
+
+def _document(outcome: Outcome) -> dict[str, Any]:
+    one = outcome.result
+    if not isinstance(one, Failed):
+        return {**asdict(one), "hosts": list(outcome.hosts)}
+    error = {"kind": one.error.kind, "message": one.error.message, "hint": one.error.hint}
+    return {"id": one.id, "state": one.state, "error": error, "hosts": list(outcome.hosts)}
