@@ -214,7 +214,7 @@ class Client:
             wait = f"; it asks to wait {failure.seconds:.0f} s" if told else ""
             raise FetchError(
                 f"cannot get {what}: {failure.why}{wait}",
-                got=f"{failures} failures in a row",
+                got=f"{failures} failures in a row" if failures > 1 else "",
                 kept="everything verified so far",
                 hint="run the same command again later; it goes on from where it stopped",
             )

@@ -131,7 +131,7 @@ class HuggingFaceFetcher:
             )
         if never.reason is Reason.NO_REVISION:
             return FetchError(
-                f"{repo} has no revision {self._source.revision}: {never.why}",
+                f"{repo} has no revision {self._source.revision or 'main'}: {never.why}",
                 hint=f"see which there are: {page}/commits/main",
             )
         if never.reason is Reason.NO_FILE:

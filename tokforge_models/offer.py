@@ -153,7 +153,11 @@ def _offer(ask: Ask, listing: Listing, roles: Mapping[str, FileRole], revision: 
 
 def _chosen(ask: Ask, roles: Mapping[str, FileRole]) -> dict[str, FileRole]:
     if fault := fault_in_paths(roles):
-        raise IntegrityError(f"the files of {ask.bundle.id} cannot live in one folder", got=fault)
+        raise IntegrityError(
+            f"the files of {ask.bundle.id} cannot live in one folder",
+            got=fault,
+            hint="try another source with --source",
+        )
     return {
         path: role for path, role in roles.items() if ask.all_files or role is FileRole.REQUIRED
     }

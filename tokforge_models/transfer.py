@@ -78,8 +78,10 @@ class Transfer:
             self.disk.remove(self._part(wanted))
             raise IntegrityError(
                 f"{wanted.path} is not what it must be, even when fetched twice",
-                expected=f"sha256 {wanted.expected}" if wanted.expected else "the hub's digest",
-                got=entry.sha256,
+                expected=f"sha256 {wanted.expected}"
+                if wanted.expected
+                else f"git's blob {wanted.blob_sha1}",
+                got=entry.sha256 if wanted.expected else f"another (sha256 {entry.sha256})",
                 kept="the files that were right",
                 hint="the source or the line spoils it: try another network, or --source",
             )

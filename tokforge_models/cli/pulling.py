@@ -201,8 +201,11 @@ def print_pulled(outcomes: list[Outcome], json: bool) -> None:
     """Print what came of each bundle."""
     if json:
         bundles = [_document(outcome) for outcome in outcomes]
-        first = [bundle["error"] for bundle in bundles if "error" in bundle][:1]
-        output.document({"bundles": bundles, **{"error": error for error in first}})
+        document: dict[str, Any] = {"bundles": bundles}
+        for bundle in reversed(bundles):
+            if "error" in bundle:
+                document["error"] = bundle["error"]
+        output.document(document)
         return
     for outcome in outcomes:
         one = outcome.result
