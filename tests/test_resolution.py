@@ -291,6 +291,14 @@ def test_an_explicit_draft_that_cannot_work_is_refused(registry) -> None:
         )
 
 
+def test_auto_looks_nothing_up_where_the_target_cannot_roll_back(registry) -> None:
+    linear = Fingerprint(WORDS.tokens, frozenset(), frozenset(), attention="linear")
+    prints = {"qwen3-0.6b": linear}
+    resolution = resolve("qwen3-0.6b", registry=registry, device=PHONE, fingerprints=prints)
+    assert not resolution.lookup
+    assert resolution.settings.d == 0
+
+
 def test_settings_of_the_card_on_android_and_here(registry) -> None:
     settings = resolve("qwen3-8b", registry=registry, device=PHONE).settings
     assert settings.target == Settings(backend="opencl", sampler="greedy")

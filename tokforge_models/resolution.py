@@ -282,6 +282,9 @@ class _Case:
         return latest(self.measurements, self.device, ours.content, theirs.content)
 
     def _answer(self, choice: _Choice, trace: Sequence[TraceLine]) -> Resolution:
+        ours = self.fingerprints.get(choice.target.id)
+        if ours and rollback_fault(ours):
+            choice = replace(choice, lookup=False)
         rule, draft = choice.rule, choice.draft
         return Resolution(
             target=choice.target,
