@@ -87,6 +87,19 @@ def test_a_seed_draws_one_text_with_and_without_a_draft(pair: Path) -> None:
 
 
 @needs_mnn
+def test_drafts_from_the_context_alone(pair: Path) -> None:
+    words = ("run", "demo-chat", "--max-tokens", "40", "--memory", "normal", "--json")
+    prompt = "Say this again: " + "one two three four. " * 6
+    drafted = tokforge(*words, prompt, "--draft", "lookup", "-d", "3").document
+    plain = tokforge(*words, prompt, "--draft", "none").document
+    assert drafted["token_ids"] == plain["token_ids"]
+    assert drafted["pairing"]["draft"] is None
+    assert drafted["pairing"]["lookup"] is True
+    assert [count["name"] for count in drafted["stats"]["drafters"]] == ["lookup"]
+    assert plain["stats"]["drafters"] == []
+
+
+@needs_mnn
 def test_auto_goes_on_without_its_draft_and_says_why(pair: Path) -> None:
     assert run(["rm", "demo-draft"]) == 0
     ended = tokforge("run", "demo-chat", PROMPT, "--max-tokens", "8", "--json")

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tokforge_engine.auto import AutoPolicy
+from tokforge_engine.costs import Costs
 from tokforge_engine.decoding import Token, decode, prefill
-from tokforge_engine.drafting import DraftModel, NoDraft
-from tokforge_engine.length import FixedLength
+from tokforge_engine.drafting import DraftModel
+from tokforge_engine.lookup import Lookup
+from tokforge_engine.policy import FixedLength
 from tokforge_engine.statistics import Tally
 from toy_models import Script, ToyModel, one_hot, table
 
@@ -19,16 +22,15 @@ def successor(offset=1):
     return ToyModel(VOCABULARY, one_hot(VOCABULARY, lambda ids: (ids[-1] + offset) % VOCABULARY))
 
 
-def run(target, drafter, prompt, d=3, controller=None, **options):
+def run(target, drafter, prompt, d=3, policy=None, **options):
     tally = Tally()
     options.setdefault("limit", 20)
     options.setdefault("is_stop", set().__contains__)
     tokens = list(
         decode(
             target,
-            drafter,
+            policy or FixedLength(drafter, d),
             prompt,
-            controller=controller or FixedLength(d),
             tally=tally,
             **options,
         )
@@ -42,7 +44,7 @@ def ids(tokens):
 
 def test_plain_decoding_feeds_one_token_a_forward():
     target = successor()
-    tokens, statistics = run(target, NoDraft(), [3], limit=5)
+    tokens, statistics = run(target, None, [3], limit=5)
     assert tokens == [Token(4), Token(5), Token(6), Token(7), Token(8)]
     assert target.widths == [1] * 5
     assert statistics.rounds == 4
@@ -64,7 +66,7 @@ def test_a_draft_that_disagrees_is_accepted_less_and_changes_nothing():
         VOCABULARY,
         one_hot(VOCABULARY, lambda ids: (ids[-1] + (2 if ids[-1] % 4 == 0 else 1)) % VOCABULARY),
     )
-    plain, _ = run(successor(), NoDraft(), [3])
+    plain, _ = run(successor(), None, [3])
     agreeing, best = run(successor(), DraftModel(successor(), VOCABULARY), [3])
     paired, statistics = run(successor(), DraftModel(often, VOCABULARY), [3])
     assert ids(paired) == ids(agreeing) == ids(plain)
@@ -104,7 +106,7 @@ def test_ties_go_to_the_lowest_id_in_both_paths():
     def tied(ids):
         return [1.0 if token in {5, 8, 2} else 0.0 for token in range(VOCABULARY)]
 
-    plain, _ = run(ToyModel(VOCABULARY, tied), NoDraft(), [3], limit=8)
+    plain, _ = run(ToyModel(VOCABULARY, tied), None, [3], limit=8)
     draft = DraftModel(ToyModel(VOCABULARY, tied), VOCABULARY)
     paired, statistics = run(ToyModel(VOCABULARY, tied), draft, [3], limit=8)
     assert ids(plain) == ids(paired) == [2] * 8
@@ -124,9 +126,9 @@ def test_a_second_request_equals_the_first():
 
 def test_a_request_that_shares_a_beginning_prefills_only_the_rest():
     target = successor()
-    run(target, NoDraft(), [3, 7], limit=3)
+    run(target, None, [3, 7], limit=3)
     target.widths.clear()
-    tokens, _ = run(target, NoDraft(), [3, 7, 8, 9, 1, 2], limit=2)
+    tokens, _ = run(target, None, [3, 7, 8, 9, 1, 2], limit=2)
     assert ids(tokens) == [3, 4]
     assert target.widths == [2, 1]
 
@@ -139,7 +141,7 @@ def test_a_long_prompt_is_fed_in_chunks_and_decode_feeds_the_rest(length, chunks
     prompt = [token % VOCABULARY for token in range(length)]
     assert list(prefill(target, prompt, Tally())) == [64 * n for n in range(1, len(chunks) + 1)]
     assert target.widths == chunks
-    tokens, _ = run(target, NoDraft(), prompt, limit=1)
+    tokens, _ = run(target, None, prompt, limit=1)
     assert ids(tokens) == [length % VOCABULARY]
     assert target.ids == prompt
 
@@ -149,11 +151,10 @@ def test_an_abandoned_generator_rolls_back(taken):
     target, draft = successor(), successor()
     tokens = decode(
         target,
-        DraftModel(draft, VOCABULARY),
+        FixedLength(DraftModel(draft, VOCABULARY), 3),
         [3],
         limit=50,
         is_stop=set().__contains__,
-        controller=FixedLength(3),
         tally=Tally(),
     )
     got = ids(itertools.islice(tokens, taken))
@@ -196,7 +197,7 @@ def test_paired_equals_plain_whatever_the_models(data, automata):
 
     plain, _ = run(
         ToyModel(vocabulary, table(vocabulary, target_rows)),
-        NoDraft(),
+        None,
         prompt,
         limit=limit,
         is_stop=stop_ids.__contains__,
@@ -224,44 +225,80 @@ def test_paired_equals_plain_whatever_the_models(data, automata):
         assert kept <= proposed
 
 
-class Whims(FixedLength):
-    """A controller that picks and scores as it is told, round by round."""
+class Whims:
+    """A policy that takes a drafter and a length as it is told, round by round."""
 
-    def __init__(self, whims):
+    def __init__(self, whims, drafters):
         self._whims = itertools.cycle(whims)
-        self.rounds = []
-        self.scores = []
+        self._drafters = drafters
+        self.drafts = []
 
-    def wants_score(self):
-        self._d, wants = next(self._whims)
-        return wants
+    def begin(self, prompt):
+        pass
 
-    def learn(self, agreed):
-        self.scores.append(agreed)
+    def draft(self, context, most):
+        which, d = next(self._whims)
+        self.drafts.append(FixedLength(self._drafters[which], d).draft(context, most))
+        return self.drafts[-1]
 
-    def observe(self, round):
-        self.rounds.append(round)
+    def verified(self, d, seconds):
+        assert d == len(self.drafts[-1].tokens)
+
+    def keep(self, length):
+        for drafter in self._drafters:
+            drafter.keep(length)
 
 
 @given(
-    whims=st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=8),
+    whims=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6)), min_size=1, max_size=8),
     agrees=st.integers(1, 5),
 )
-def test_lengths_and_scores_of_any_kind_change_no_token(whims, agrees):
+def test_two_drafters_in_any_turn_change_no_token(whims, agrees):
     def step(ids):
         return (ids[-1] + (1 if ids[-1] % agrees else 2)) % VOCABULARY
 
     target, draft = successor(), ToyModel(VOCABULARY, one_hot(VOCABULARY, step))
-    controller = Whims(whims)
-    drafter = DraftModel(draft, VOCABULARY)
-    tokens, statistics = run(target, drafter, [3] * 20, controller=controller, limit=40)
+    policy = Whims(whims, [DraftModel(draft, VOCABULARY), Lookup()])
+    tokens, statistics = run(target, None, [3] * 20, policy=policy, limit=40)
     assert ids(tokens) == [token % VOCABULARY for token in range(4, 44)]
     assert target.ids == [*[3] * 20, *ids(tokens)[:-1]]
     assert draft.ids == target.ids[: len(draft.ids)]
-    assert len(controller.rounds) == statistics.rounds
-    assert sum(round.drafted for round in controller.rounds) == statistics.drafted
-    assert sum(round.kept for round in controller.rounds) == statistics.accepted
-    assert all(len(agreed) in {0, 32} for agreed in controller.scores)
+    assert len(policy.drafts) == statistics.rounds
+    assert sum(len(draft.tokens) for draft in policy.drafts) == statistics.drafted
+    assert sum(count.drafted for count in statistics.drafters) == statistics.drafted
+    for count in statistics.drafters:
+        by = sum(token.drafted_by == count.name for token in tokens)
+        assert count.accepted - 6 <= by <= count.accepted
+
+
+@given(
+    data=st.data(),
+    automata=automata,
+    costs=st.builds(
+        Costs,
+        verify=st.lists(st.floats(0.5, 3), min_size=5, max_size=5).map(tuple),
+        draft=st.floats(0.01, 1.0),
+        catch_up=st.floats(0.001, 0.5),
+    ),
+    has_lookup=st.booleans(),
+)
+def test_lengths_and_drafters_picked_on_the_way_change_no_token(data, automata, costs, has_lookup):
+    vocabulary, target_rows, draft_rows = automata
+    prompt = data.draw(st.lists(st.integers(0, vocabulary - 1), min_size=1, max_size=40))
+    draft_context = data.draw(st.none() | st.integers(1, 60))
+    target = ToyModel(vocabulary, table(vocabulary, target_rows))
+    plain, _ = run(target, None, prompt, limit=60)
+    draft = ToyModel(vocabulary, table(vocabulary, draft_rows), draft_context)
+    drafter = DraftModel(draft, vocabulary, scores=draft_context is None)
+    policy = AutoPolicy(costs, drafter, Lookup() if has_lookup else None)
+    for _ in range(2):
+        target.rollback(0)
+        policy.keep(0)
+        tokens, statistics = run(target, None, prompt, policy=policy, limit=60)
+        assert ids(tokens) == ids(plain)
+        assert target.ids == [*prompt, *ids(tokens)[:-1]]
+        assert draft.ids == target.ids[: len(draft.ids)]
+        assert statistics.emitted == 60
 
 
 @given(
@@ -274,10 +311,9 @@ def test_any_drafter_abandoned_anywhere_leaves_both_caches_true(script, d, taken
     drafter = Script(script, start=2)
     tokens = decode(
         target,
-        drafter,
+        FixedLength(drafter, d),
         [3, 4],
         limit=30,
-        controller=FixedLength(d),
         is_stop=set().__contains__,
         tally=Tally(),
     )

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
-from tokforge_engine.drafting import DraftModel, NoDraft
-from tokforge_engine.length import SCORED
+from tokforge_engine.drafting import SCORED, DraftModel
 from toy_models import ToyModel, one_hot
 
 
@@ -12,13 +13,13 @@ def counter(vocabulary, context_length=None):
     return ToyModel(vocabulary, step, context_length)
 
 
-def test_no_draft_never_guesses():
-    assert NoDraft().propose([1, 2, 3], 5) == ()
+def propose(drafter, context, k):
+    return list(islice(drafter.guesses(context), k))
 
 
 def test_guesses_greedily_and_catches_up_in_one_forward():
     model = counter(10)
-    assert DraftModel(model, 10).propose([1, 2, 3], 3) == [4, 5, 6]
+    assert propose(DraftModel(model, 10), [1, 2, 3], 3) == [4, 5, 6]
     assert model.widths == [3, 1, 1]
 
 
@@ -27,30 +28,30 @@ def test_after_a_round_only_what_it_missed_is_fed(accepted, fed):
     model = counter(10)
     drafter = DraftModel(model, 10)
     context = [1, 2, 3]
-    drafted = drafter.propose(context, 3)
+    drafted = propose(drafter, context, 3)
     drafter.keep(len(context) + accepted)
     context = [*context, *drafted[:accepted], 9]
     model.widths.clear()
-    drafter.propose(context, 1)
+    propose(drafter, context, 1)
     assert model.widths == [fed]
     assert model.ids == context
 
 
 def test_never_proposes_an_id_that_the_target_lacks():
     wide = ToyModel(10, lambda ids: [0, 1, 2, 0, 0, 0, 0, 0, 9, 9])
-    assert DraftModel(wide, 8).propose([1], 2) == [2, 2]
+    assert propose(DraftModel(wide, 8), [1], 2) == [2, 2]
 
 
 def test_is_silent_about_ids_it_does_not_know():
     model = counter(5)
-    assert DraftModel(model, 10).propose([1, 7], 2) == ()
+    assert propose(DraftModel(model, 10), [1, 7], 2) == []
     assert model.ids == []
 
 
 @pytest.mark.parametrize(("length", "proposed"), [(5, 3), (7, 2), (8, 1), (9, 0), (12, 0)])
 def test_is_silent_where_its_own_context_ends(length, proposed):
     drafter = DraftModel(counter(10, context_length=8), 10)
-    assert len(drafter.propose([1] * length, 3)) == proposed
+    assert len(propose(drafter, [1] * length, 3)) == proposed
 
 
 def test_a_score_compares_first_guesses_with_what_was_emitted():
@@ -59,8 +60,9 @@ def test_a_score_compares_first_guesses_with_what_was_emitted():
     context[90] = 7
     agreed = DraftModel(model, 50).score(context)
     assert len(agreed) == SCORED
+    assert {sure for sure, _ in agreed} == {0}
     # Neither the odd token nor the one after it follows from its predecessor.
-    assert [place for place, kept in enumerate(agreed, 100 - SCORED) if not kept] == [90, 91]
+    assert [place for place, (_, kept) in enumerate(agreed, 100 - SCORED) if not kept] == [90, 91]
     assert model.widths == [SCORED]
     assert model.ids == []
 
@@ -79,5 +81,15 @@ def test_after_a_score_it_reads_the_context_again():
     drafter = DraftModel(model, 50)
     context = list(range(40))
     drafter.score(context)
-    assert drafter.propose(context, 1) == [40]
+    assert propose(drafter, context, 1) == [40]
     assert model.ids == context
+
+
+@pytest.mark.parametrize(
+    ("gap", "degree"), [(0.0, 1), (1.0, 3), (2.0, 4), (3.0, 5), (5.0, 7), (1000.0, 7)]
+)
+def test_it_is_the_surer_the_likelier_its_guess(gap, degree):
+    # The probability of the first of four tokens: 1 / (1 + 3 exp(-gap)).
+    drafter = DraftModel(ToyModel(4, lambda ids: [gap, 0.0, 0.0, 0.0]), 4)
+    assert propose(drafter, [1], 1) == [0]
+    assert drafter.sure() == degree

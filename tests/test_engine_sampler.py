@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tokforge_engine import EngineError, InvalidRequest, Sampling
 from tokforge_engine.decoding import decode
-from tokforge_engine.drafting import DraftModel, NoDraft
-from tokforge_engine.length import FixedLength
+from tokforge_engine.drafting import DraftModel
+from tokforge_engine.policy import FixedLength
 from tokforge_engine.sampler import Sampler, candidates
 from tokforge_engine.statistics import Tally
 from toy_models import ToyModel, table
@@ -129,14 +129,13 @@ def test_refuses_rows_that_are_not_numbers():
 
 def run(target, drafter, sampler, d=3):
     if isinstance(drafter, DraftModel):
-        drafter.guess = sampler.guess
+        drafter.choose = sampler.guess
     tally = Tally()
     tokens = decode(
         target,
-        drafter,
+        FixedLength(drafter, d),
         [1, 0],
         limit=40,
-        controller=FixedLength(d),
         is_stop=set().__contains__,
         tally=tally,
         choose=sampler,
@@ -165,7 +164,7 @@ rows = st.lists(st.lists(st.floats(-3, 3, width=32), min_size=6, max_size=6), mi
 )
 def test_paired_equals_plain_however_it_is_sampled(target_rows, draft_rows, d, sampling):
     target = ToyModel(6, table(6, target_rows))
-    plain, _ = run(target, NoDraft(), Sampler(sampling, [1, 0], 6))
+    plain, _ = run(target, None, Sampler(sampling, [1, 0], 6))
     target.rollback(0)
     drafter = DraftModel(ToyModel(6, table(6, draft_rows)), 6)
     paired, _ = run(target, drafter, Sampler(sampling, [1, 0], 6), d)

@@ -104,6 +104,36 @@ def test_a_target_that_drafts_for_itself_is_accepted_whole():
     assert result.stats.accepted == result.stats.drafted > 0
 
 
+def test_drafts_from_the_context_change_no_token_and_need_no_model(session):
+    prompt = "Say again: one two three four five six seven eight. " * 6
+    with Session(spec(TARGET), lookup=True) as alone:
+        for d in (3, "auto"):
+            pieces, result = answer(alone, prompt, d=d, max_tokens=80)
+            _, plain = answer(session, prompt, d=0, max_tokens=80)
+            assert result.token_ids == plain.token_ids
+            tokens = [token for piece in pieces for token in piece.tokens]
+            assert {token.drafted_by for token in tokens} <= {None, "lookup"}
+            assert {count.name for count in result.stats.drafters} <= {"lookup"}
+        assert alone.pid
+
+
+def test_a_request_may_choose_among_the_drafters_of_its_session():
+    prompt = "Say again: one two three. " * 8
+    with Session(spec(TARGET), spec(DRAFT), lookup=True) as session:
+        answers = {
+            (drafter, d): answer(session, prompt, d=d, drafter=drafter)[1]
+            for drafter in ("model", "lookup", "any")
+            for d in (2, "auto")
+        }
+    assert len({result.token_ids for result in answers.values()}) == 1
+    for (drafter, d), result in answers.items():
+        names = {count.name for count in result.stats.drafters}
+        allowed = {"model": {"demo-draft"}, "lookup": {"lookup"}}
+        assert names <= allowed.get(drafter, {"demo-draft", "lookup"})
+        if d == 2 and drafter != "lookup":
+            assert names == {"demo-draft"}
+
+
 def test_without_a_draft(session):
     with Session(spec(TARGET)) as alone:
         _, plain = answer(alone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -67,12 +67,11 @@ class Script:
         self._tokens = tokens
         self._start = start
 
-    def propose(self, context: Sequence[int], k: int) -> Sequence[int]:
-        at = len(context) - self._start
-        return self._tokens[at : at + k]
+    def guesses(self, context: Sequence[int]) -> Iterator[int]:
+        return iter(self._tokens[len(context) - self._start :])
 
-    def score(self, context: Sequence[int]) -> Sequence[bool]:
-        return ()
+    def sure(self) -> int:
+        return 0
 
     def keep(self, length: int) -> None:
         self.kept.append(length)

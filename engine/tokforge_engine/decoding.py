@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from tokforge_engine.acceptance import accept
 from tokforge_engine.choice import greedy
-from tokforge_engine.drafting import Drafter
-from tokforge_engine.length import LengthController, Round
 from tokforge_engine.model import LanguageModel
+from tokforge_engine.policy import Policy
 from tokforge_engine.statistics import Tally
 
 if TYPE_CHECKING:
@@ -51,16 +50,15 @@ def prefill(
 
 def decode(
     target: LanguageModel,
-    drafter: Drafter,
+    policy: Policy,
     prompt: Sequence[int],
     *,
     limit: int,
-    controller: LengthController,
     is_stop: Callable[[int], bool],
     tally: Tally,
     choose: Callable[[NDArray[np.float32]], int] = greedy,
 ) -> Generator[Token, None, None]:
-    """Continue `prompt`, with the same tokens whatever the drafter guesses.
+    """Continue `prompt`, with the same tokens whatever is guessed.
 
     Ends after `limit` tokens or with the first stop token, which is handed out too. However it
     ends, and also when its consumer abandons it, both caches hold at most the prompt and the
@@ -68,10 +66,9 @@ def decode(
 
     Args:
         target: its cache holds a proper prefix of `prompt` (nothing, for a first request).
-        drafter: its cache holds a prefix of `prompt`.
+        policy: decides who drafts and how much; its drafters' caches hold prefixes of `prompt`.
         prompt: at least one id.
         limit: tokens to hand out at most, at least 1.
-        controller: picks each round's draft length.
         is_stop: whether an id ends the text.
         tally: counts and times what happens here.
         choose: the target's choice from logits of shape [vocabulary].
@@ -79,40 +76,36 @@ def decode(
     context = list(prompt)
     block: tuple[int, ...]
     emitted = 0
-    controller.begin(len(context))
+    policy.begin(context)
     try:
         with tally.timed("prefill"):
             first = choose(target.extend(context[target.length :])[0])
-        block, kept = (first,), 0
+        block, kept, by = (first,), 0, None
         while True:
             for place, token in enumerate(block):
                 context.append(token)
                 emitted += 1
                 tally.emit()
-                yield Token(token, drafter.name if place < kept else None)
+                yield Token(token, by if place < kept else None)
                 if is_stop(token) or emitted == limit:
                     return
-            if controller.wants_score():
-                with tally.timed("draft"):
-                    controller.learn(drafter.score(context))
-            # The verifying forward itself brings a token, so the last one is never drafted.
-            k = controller.pick(limit - emitted - 1)
-            with tally.timed("draft") as drafting:
-                drafted = drafter.propose(context, k) if k > 0 else ()
+            with tally.timed("draft"):
+                # The verifying forward itself brings a token, so the last one is never drafted.
+                draft = policy.draft(context, limit - emitted - 1)
             with tally.timed("verify") as verifying:
-                logits = target.verify([context[-1], *drafted])
-                accepted = accept(drafted, map(choose, logits))
-            block, kept = accepted.tokens, accepted.kept
-            tally.round(len(drafted), accepted)
-            controller.observe(Round(len(drafted), kept, drafting.seconds, verifying.seconds))
+                logits = target.verify([context[-1], *draft.tokens])
+                accepted = accept(draft.tokens, map(choose, logits))
+            block, kept, by = accepted.tokens, accepted.kept, draft.by
+            policy.verified(len(draft.tokens), verifying.seconds)
+            tally.round(draft, kept)
             with tally.timed("rollback"):
-                _roll_back(target, drafter, len(context) + kept)
+                _roll_back(target, policy, len(context) + kept)
     finally:
         with tally.timed("rollback"):
-            _roll_back(target, drafter, len(prompt) + max(emitted - 1, 0))
+            _roll_back(target, policy, len(prompt) + max(emitted - 1, 0))
 
 
-def _roll_back(target: LanguageModel, drafter: Drafter, length: int) -> None:
+def _roll_back(target: LanguageModel, policy: Policy, length: int) -> None:
     if length < target.length:
         target.rollback(length)
-    drafter.keep(length)
+    policy.keep(length)

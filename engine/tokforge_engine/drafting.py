@@ -1,23 +1,31 @@
 """Where guesses come from.
 
-A drafter proposes tokens that may follow a context. It may keep a cache, and is told after each
-round how much of what it saw has become certain.
+A drafter proposes tokens that may follow a context, one after the other, each computed when it is
+asked for. It may keep a cache, and is told after each round how much of what it saw is final.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tokforge_engine.choice import greedy
-from tokforge_engine.length import SCORED
 from tokforge_engine.model import LanguageModel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Guess = Callable[[NDArray[np.float32], int], int]
+    Choice = Callable[[NDArray[np.float32], int], int]
+
+SCORED = 32
+"""Tokens that a draft reads for a score."""
+
+
+CONFIDENCES = (0.15, 0.3, 0.45, 0.6, 0.75, 0.88, 0.96)
+"""Borders between a draft model's degrees of sureness: its probability of its likeliest token."""
 
 
 class Drafter(Protocol):
@@ -28,44 +36,23 @@ class Drafter(Protocol):
         """By whom a token was drafted, as statistics and tokens show it."""
         ...
 
-    def propose(self, context: Sequence[int], k: int, /) -> Sequence[int]:
-        """Up to `k` ids that may follow `context`; fewer, or none, where there is no guess.
+    def guesses(self, context: Sequence[int], /) -> Iterator[int]:
+        """Ids that may follow `context`, for as long as the caller asks and it has a guess.
 
         `context` begins with all that `keep` has confirmed.
         """
         ...
 
-    def score(self, context: Sequence[int], /) -> Sequence[bool]:
-        """Whether each of the last tokens of `context` would have been its first guess.
-
-        For a drafter that rests: it costs one short forward, and what was cached is lost. Empty
-        where it cannot tell.
-        """
+    def sure(self) -> int:
+        """How sure it is of the last guess: one of a few degrees, 0 the least."""
         ...
 
-    def keep(self, length: int) -> None:
-        """The first `length` tokens of the context followed by the last proposal are final.
+    def keep(self, length: int, /) -> None:
+        """The first `length` tokens of the context followed by the last guesses are final.
 
         What was cached after them is not, and must be forgotten.
         """
         ...
-
-
-class NoDraft:
-    """Never guesses: plain decoding."""
-
-    name = "none"
-
-    def propose(self, _context: Sequence[int], _k: int, /) -> Sequence[int]:
-        """No ids."""
-        return ()
-
-    def score(self, _context: Sequence[int], /) -> Sequence[bool]:
-        """It cannot tell."""
-        return ()
-
-    def keep(self, length: int) -> None:
-        """Nothing is cached."""
 
 
 def likeliest(row: NDArray[np.float32], _ahead: int) -> int:
@@ -85,7 +72,7 @@ class DraftModel:
         scores: whether the model can verify `SCORED` tokens in one forward.
 
     Attributes:
-        guess: the guess from logits of shape [at most vocabulary], for a place that is so many
+        choose: the guess from logits of shape [at most vocabulary], for a place that is so many
             ahead of the next token (negative: behind). Where the target samples, this draws with
             the same random numbers.
     """
@@ -94,43 +81,64 @@ class DraftModel:
         self, model: LanguageModel, vocabulary: int, name: str = "draft", *, scores: bool = True
     ) -> None:
         self.name = name
+        self.choose: Choice = likeliest
         self._model = model
         self._scores = scores
-        self.guess: Guess = likeliest
         # A draft padded further than its target may prefer an id that the target does not have.
         self._shared = min(model.vocabulary, vocabulary)
+        self._row: NDArray[np.float32] | None = None
 
-    def propose(self, context: Sequence[int], k: int) -> Sequence[int]:
-        """Up to `k` ids, fewer where the draft's own context ends."""
+    def unseen(self, context: Sequence[int]) -> int:
+        """How many tokens of `context` it would have to read before a guess."""
+        return len(context) - self._model.length
+
+    def guesses(self, context: Sequence[int], /) -> Iterator[int]:
+        """Guess after guess, until its own context ends."""
         model = self._model
-        if model.context_length is not None:
-            k = min(k, model.context_length - len(context) + 1)
         pending = context[model.length :]
-        if k < 1 or max(pending) >= model.vocabulary:
-            return ()
-        drafted: list[int] = []
-        for ahead in range(k):
-            logits = model.extend(pending)
-            drafted.append(self.guess(logits[0, : self._shared], ahead))
-            pending = drafted[-1:]
-        return drafted
+        if max(pending) >= model.vocabulary:
+            return
+        ahead = 0
+        while model.context_length is None or model.length + len(pending) <= model.context_length:
+            self._row = model.extend(pending)[0, : self._shared]
+            token = self.choose(self._row, ahead)
+            yield token
+            pending = [token]
+            ahead += 1
 
-    def score(self, context: Sequence[int], /) -> list[bool]:
-        """Compare its first guesses with the last `SCORED` tokens, from them alone."""
+    def sure(self) -> int:
+        """By its probability of the likeliest token, see `CONFIDENCES`."""
+        assert self._row is not None
+        return _degree(self._row)
+
+    def score(self, context: Sequence[int]) -> list[tuple[int, bool]]:
+        """How sure it would have been of each of the last `SCORED` tokens, and whether right.
+
+        For a draft that rests: it reads them alone, in one short forward, and what was cached is
+        lost. Empty where it cannot tell.
+        """
         model = self._model
         recent = context[-SCORED - 1 :]
         if not self._scores or len(recent) <= SCORED or max(recent) >= model.vocabulary:
             return []
         model.rollback(0)
         rows = model.verify(recent[:-1])[:, : self._shared]
-        agreed = [
-            self.guess(row, place - SCORED) == token
+        scored = [
+            (_degree(row), self.choose(row, place - SCORED) == token)
             for place, (row, token) in enumerate(zip(rows, recent[1:], strict=True))
         ]
         model.rollback(0)
-        return agreed
+        return scored
 
-    def keep(self, length: int) -> None:
+    def keep(self, length: int, /) -> None:
         """Roll the draft's cache back to what is final."""
         if length < self._model.length:
             self._model.rollback(length)
+
+
+def _degree(row: NDArray[np.float32]) -> int:
+    import numpy as np
+
+    # exp in one precision and one pass; its sum is 1 over the largest probability.
+    total = float(np.exp(row - row.max()).sum())
+    return bisect_right(CONFIDENCES, 1.0 / total) if math.isfinite(total) else 0

@@ -49,7 +49,10 @@ class GenerateOptions:
     Attributes:
         max_tokens: most tokens to emit, at least 1.
         d: draft length, 0 to `MAX_D`; 0 is plain decoding; ``auto`` picks in each round what costs
-            and acceptance, measured as it goes, make best. Without a draft it has no effect.
+            and chances, measured as it goes, make best. Without a drafter it has no effect.
+        drafter: who may guess, as far as the session has it: the draft ``model``, ``lookup`` in
+            the context, or ``any``: with ``auto`` the better one in each round, with a fixed d the
+            model, or lookup where there is none.
         stop: texts that end the answer; they and what follows are not part of it.
         ignore_stop_tokens: go on past the tokens that end an answer (for measurements).
         sampling: how each token is chosen; the most likely one, unless it says otherwise.
@@ -57,6 +60,7 @@ class GenerateOptions:
 
     max_tokens: int = 512
     d: int | Literal["auto"] = 3
+    drafter: Literal["any", "model", "lookup"] = "any"
     stop: tuple[str, ...] = ()
     ignore_stop_tokens: bool = False
     sampling: Sampling = field(default_factory=Sampling)

@@ -22,7 +22,7 @@ from tokforge_engine.decoding import Token
 from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
 from tokforge_engine.sampling import Sampling
 from tokforge_engine.settings import Numerics, RuntimeSettings
-from tokforge_engine.statistics import Statistics
+from tokforge_engine.statistics import DrafterCount, Statistics
 
 _MAX_BYTES = 256 * 2**20
 
@@ -46,10 +46,14 @@ class LoadModel:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Load a target and, perhaps, its draft, ready to verify up to `max_d` drafted tokens."""
+    """Load a target and, perhaps, its draft, ready to verify up to `max_d` drafted tokens.
+
+    `lookup` says whether tokens may be drafted from the context.
+    """
 
     target: LoadModel
     draft: LoadModel | None
+    lookup: bool
     max_d: int
     numerics: Numerics
 
@@ -137,7 +141,7 @@ _VALUES = {
         *(Load, LoadModel, Generate, Cancel),
         *(Phase, Ready, Prefilled, Part, Finished, Cancelled, Failed),
         *(CheckedBundle, RuntimeSettings, GenerateOptions, Sampling, Message),
-        *(Piece, Result, Statistics, Token, type(Path())),
+        *(Piece, Result, Statistics, DrafterCount, Token, type(Path())),
     )
 }
 

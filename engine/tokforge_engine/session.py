@@ -39,6 +39,7 @@ class Session:
     Args:
         target: decides every token.
         draft: guesses; None for plain decoding.
+        lookup: whether tokens may also be drafted from the context, without a model.
         max_d: the largest draft length that a request may ask for or ``auto`` may pick. Each
             length is prepared at load, which costs a forward's time and some memory.
         numerics: ``fast``, or ``exact``: paired text is plain text, at a cost.
@@ -56,13 +57,14 @@ class Session:
         target: ModelSpec,
         draft: ModelSpec | None = None,
         *,
+        lookup: bool = False,
         max_d: int = 7,
         numerics: Numerics = "fast",
         load_timeout: float | None = None,
     ) -> None:
         if not 0 <= max_d <= MAX_D:
             raise InvalidRequest(f"max_d expected 0 to {MAX_D}, got {max_d}")
-        load = Load(_checked(target), _checked(draft) if draft else None, max_d, numerics)
+        load = Load(_checked(target), _checked(draft) if draft else None, lookup, max_d, numerics)
         if load_timeout is None:
             size = sum(model.bundle.weight_bytes for model in (load.target, load.draft) if model)
             load_timeout = _LOAD_SECONDS + size / _SLOWEST_READ

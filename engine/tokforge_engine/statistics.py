@@ -11,9 +11,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from tokforge_engine.acceptance import Accepted
+from tokforge_engine.policy import Draft
 
 Activity = Literal["prefill", "draft", "verify", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterCount:
+    """What one drafter did.
+
+    Attributes:
+        name: as tokens name it.
+        drafted: its tokens that were verified.
+        accepted: how many of them the target agreed with.
+    """
+
+    name: str
+    drafted: int
+    accepted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +37,9 @@ class Statistics:
 
     Attributes:
         rounds: forwards of the target after the prompt's, with or without a draft.
-        drafted: tokens that drafters proposed.
-        accepted: proposed tokens that the target agreed with.
+        drafted: guesses that were verified.
+        accepted: how many of them the target agreed with.
+        drafters: the same, for each drafter that had a part.
         accepted_by_position: `accepted`, split by place in the draft (index 0 is the first).
         drafted_by_position: `drafted`, split in the same way.
         emitted: tokens handed out, a stop token included. Each round brings its accepted tokens
@@ -39,6 +55,7 @@ class Statistics:
     rounds: int
     drafted: int
     accepted: int
+    drafters: tuple[DrafterCount, ...]
     accepted_by_position: tuple[int, ...]
     drafted_by_position: tuple[int, ...]
     emitted: int
@@ -83,6 +100,7 @@ class Tally:
         )
         self._drafted: list[int] = []
         self._accepted: list[int] = []
+        self._by_drafter: dict[str, tuple[int, int]] = {}
         self._rounds = 0
         self._emitted = 0
 
@@ -97,15 +115,19 @@ class Tally:
             watch.seconds = self._clock() - began
             self._seconds[activity] += watch.seconds
 
-    def round(self, drafted: int, accepted: Accepted) -> None:
-        """Count one verification of `drafted` tokens."""
+    def round(self, draft: Draft, kept: int) -> None:
+        """Count one verification, of which so many guesses were kept."""
         self._rounds += 1
+        drafted = len(draft.tokens)
+        if draft.by is not None:
+            before = self._by_drafter.get(draft.by, (0, 0))
+            self._by_drafter[draft.by] = (before[0] + drafted, before[1] + kept)
         missing = drafted - len(self._drafted)
         self._drafted += [0] * missing
         self._accepted += [0] * missing
         for position in range(drafted):
             self._drafted[position] += 1
-        for position in range(accepted.kept):
+        for position in range(kept):
             self._accepted[position] += 1
 
     def emit(self) -> None:
@@ -119,6 +141,9 @@ class Tally:
             rounds=self._rounds,
             drafted=sum(self._drafted),
             accepted=sum(self._accepted),
+            drafters=tuple(
+                DrafterCount(name, *counts) for name, counts in self._by_drafter.items()
+            ),
             accepted_by_position=tuple(self._accepted),
             drafted_by_position=tuple(self._drafted),
             emitted=self._emitted,

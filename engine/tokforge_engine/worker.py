@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import IO
 
 from tokforge_engine import messages
+from tokforge_engine.auto import AutoPolicy
 from tokforge_engine.choice import greedy
-from tokforge_engine.costs import measure_costs
+from tokforge_engine.costs import Costs, measure_costs
 from tokforge_engine.decoding import Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
-from tokforge_engine.drafting import Drafter, DraftModel, NoDraft, likeliest
+from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import EngineError, Incompatible, InvalidRequest
 from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result
-from tokforge_engine.length import SCORED, AutoLength, FixedLength, LengthController
+from tokforge_engine.lookup import Lookup
 from tokforge_engine.messages import (
     Cancel,
     Cancelled,
@@ -45,6 +46,7 @@ from tokforge_engine.messages import (
     Report,
 )
 from tokforge_engine.mnn_model import MnnModel, first_difference
+from tokforge_engine.policy import FixedLength, Policy
 from tokforge_engine.sampler import Sampler
 from tokforge_engine.sampling import MAX_SEED, Sampling
 from tokforge_engine.statistics import Tally
@@ -89,7 +91,7 @@ class Orders:
 
 
 class Pair:
-    """A loaded target and its drafter.
+    """A loaded target and its drafters.
 
     Raises:
         EngineError: as `MnnModel`; Incompatible where the vocabularies differ.
@@ -100,11 +102,12 @@ class Pair:
         self._target = self._load(
             load.target,
             scratch,
-            widths=load.max_d + 1 if load.draft else 1,
+            widths=load.max_d + 1 if load.draft or load.lookup else 1,
             exact=load.numerics == "exact",
         )
-        self._drafter: Drafter = NoDraft()
-        self._auto: LengthController = FixedLength(0)
+        self._draft: DraftModel | None = None
+        self._lookup = Lookup() if load.lookup else None
+        draft = None
         if load.draft is not None:
             draft = self._load(load.draft, scratch)
             self._report(Phase(f"comparing the vocabularies of {load.target.label} and its draft"))
@@ -116,11 +119,14 @@ class Pair:
                     f"{_shown(draft.token_bytes(token))} to the draft",
                     hint="tokforge resolve TARGET --explain names the draft that fits",
                 )
-            self._report(Phase(f"measuring {load.target.label} and {load.draft.label}"))
-            self._drafter = DraftModel(
+            self._draft = DraftModel(
                 draft, self._target.vocabulary, load.draft.label, scores=draft.prepare(SCORED)
             )
-            self._auto = AutoLength(measure_costs(self._target, draft, load.max_d))
+        self._costs: Costs | None = None
+        if load.max_d and (draft is not None or load.lookup):
+            self._report(Phase(f"measuring {load.target.label} and its draft"))
+            self._costs = measure_costs(self._target, draft, load.max_d)
+        self._autos: dict[str, AutoPolicy] = {}
         self._label = load.target.label
 
     def _load(
@@ -147,17 +153,20 @@ class Pair:
             EngineError: a model failed.
         """
         self._report(Phase(f"generating with {self._label}"))
-        target, drafter, options = self._target, self._drafter, order.options
+        target, options = self._target, order.options
+        policy = self._policy(options)
         prompt = target.prompt(order.messages)
         limit = self._room(len(prompt), options)
         sampling = _seeded(options.sampling)
         sampler = None
         if not sampling.is_plain_greedy:
             sampler = Sampler(sampling, prompt, target.vocabulary)
-        if isinstance(drafter, DraftModel):
-            drafter.guess = sampler.guess if sampler else likeliest
+        if self._draft is not None:
+            self._draft.choose = sampler.guess if sampler else likeliest
         target.rollback(0)
-        drafter.keep(0)
+        for drafter in (self._draft, self._lookup):
+            if drafter is not None:
+                drafter.keep(0)
         tally = Tally()
         for done in prefill(target, prompt, tally):
             self._report(Prefilled(order.request, done, len(prompt)))
@@ -169,10 +178,9 @@ class Pair:
         finish_reason: FinishReason = "length"
         tokens = decode(
             target,
-            drafter,
+            policy,
             prompt,
             limit=limit,
-            controller=self._auto if options.d == "auto" else FixedLength(options.d),
             is_stop=_never if options.ignore_stop_tokens else target.is_stop,
             tally=tally,
             choose=sampler or greedy,
@@ -204,6 +212,18 @@ class Pair:
             seed=sampling.seed if sampling.draws else None,
         )
         self._report(Finished(order.request, result))
+
+    def _policy(self, options: GenerateOptions) -> Policy:
+        draft = self._draft if options.drafter != "lookup" else None
+        lookup = self._lookup if options.drafter != "model" else None
+        if options.d != "auto":
+            return FixedLength(draft or lookup, options.d)
+        if self._costs is None or (draft is None and lookup is None):
+            return FixedLength()
+        # What is learned belongs to a choice of drafters, and stays for the session.
+        if options.drafter not in self._autos:
+            self._autos[options.drafter] = AutoPolicy(self._costs, draft, lookup)
+        return self._autos[options.drafter]
 
     def _room(self, prompt_tokens: int, options: GenerateOptions) -> int:
         context_length = self._target.context_length

@@ -36,8 +36,9 @@ Draft = Annotated[
     str,
     typer.Option(
         "--draft",
-        metavar="auto|none|ID",
-        help="Who guesses: what the registry pairs, nobody, or the draft you name.",
+        metavar="auto|none|lookup|ID",
+        help="Who guesses: what the registry pairs, nobody, the context alone, or the draft "
+        "you name.",
     ),
 ]
 DraftLength = Annotated[

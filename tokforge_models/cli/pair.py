@@ -64,17 +64,29 @@ def open_pair(
                 if insist:
                     raise
                 resolution = _without_draft(resolution, error.message, error.hint)
-        d = resolution.settings.d if draft else 0
-        longest = _LONGEST_AUTO if d == "auto" else d
-        try:
-            session = Session(target, draft, max_d=longest, numerics=numerics)
-        except EngineError as error:
-            if insist or draft is None or isinstance(error, InvalidRequest):
-                raise
-            resolution, d = _without_draft(resolution, error.message, error.hint), 0
-            session = Session(target, max_d=0, numerics=numerics)
+        session: Session | None = None
+        while session is None:
+            try:
+                session = _session(target, draft, resolution, numerics)
+            except EngineError as error:
+                guesses = draft is not None or resolution.lookup
+                if insist or not guesses or isinstance(error, InvalidRequest):
+                    raise
+                # First without the draft, then without drafts from the context too: the target
+                # itself may be unable to verify.
+                lookup = resolution.lookup and draft is not None
+                draft, resolution = None, replace(resolution, lookup=lookup)
+                resolution = _without_draft(resolution, error.message, error.hint)
         stack.enter_context(session)
-        yield Pair(session, resolution, d)
+        yield Pair(session, resolution, resolution.settings.d)
+
+
+def _session(
+    target: ModelSpec, draft: ModelSpec | None, resolution: Resolution, numerics: Numerics
+) -> Session:
+    d = resolution.settings.d
+    longest = _LONGEST_AUTO if d == "auto" else d
+    return Session(target, draft, lookup=resolution.lookup, max_d=longest, numerics=numerics)
 
 
 def _spec(
@@ -117,8 +129,8 @@ def _check(world: World, bundle: Bundle) -> None:
 
 
 def _without_draft(resolution: Resolution, why: str, hint: str) -> Resolution:
-    assert resolution.draft is not None
-    reason = f"{resolution.draft.id} is its draft, but {why}"
+    reason = f"{resolution.draft.id} is its draft, but {why}" if resolution.draft else why
     output.note(f"running without a draft: {why}" + (f" (try: {hint})" if hint else ""))
-    settings = replace(resolution.settings, draft=None, d=0)
+    d = resolution.settings.d if resolution.lookup else 0
+    settings = replace(resolution.settings, draft=None, d=d)
     return replace(resolution, draft=None, reason=reason, settings=settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -173,11 +174,12 @@ def _headline(resolution: Resolution) -> str:
 
 def _figures(result: Result) -> str:
     stats = result.stats
-    kept = (
-        f"{stats.accepted} of {stats.drafted} drafted tokens accepted"
-        if stats.drafted
-        else ("nothing drafted")
-    )
+    kept = "nothing drafted"
+    if stats.drafted:
+        kept = f"{stats.accepted} of {stats.drafted} drafted tokens accepted"
+    if len(stats.drafters) > 1:
+        each = (f"{who.name} {who.accepted} of {who.drafted}" for who in stats.drafters)
+        kept += f" ({', '.join(each)})"
     return (
         f"{result.completion_tokens} tokens at {stats.tokens_per_second:.1f} a second, "
         f"{stats.rounds} rounds, {kept}; prefill {stats.prefill_seconds:.3f} s, "
@@ -204,6 +206,7 @@ def run_document(result: Result, resolution: Resolution) -> dict[str, Any]:
             "rounds": stats.rounds,
             "drafted": stats.drafted,
             "accepted": stats.accepted,
+            "drafters": [asdict(count) for count in stats.drafters],
             "accepted_by_position": list(stats.accepted_by_position),
             "drafted_by_position": list(stats.drafted_by_position),
             "tokens_per_second": stats.tokens_per_second,

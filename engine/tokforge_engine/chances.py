@@ -1,0 +1,54 @@
+"""How likely a guess is to be kept, by how sure its drafter was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class Chances:
+    """Counts of what was kept, which fade, over a prior that is corrected as a whole.
+
+    A drafter that is wrong at all is soon known to be: what is seen at one degree of sureness
+    moves the expectation at all others.
+
+    Args:
+        priors: expected chance for each degree of sureness, before anything was seen.
+        fade: what an old count is worth after each new one.
+    """
+
+    _DEGREE_WEIGHT = 4.0
+    _WHOLE_WEIGHT = 3.0
+
+    def __init__(self, priors: Sequence[float], fade: float) -> None:
+        self._priors = tuple(priors)
+        self._fade = fade
+        self._tried = [0.0] * len(self._priors)
+        self._kept = [0.0] * len(self._priors)
+
+    def count(self, sure: int, kept: bool) -> None:
+        """Count one guess."""
+        self.trust_less(self._fade)
+        self._tried[sure] += 1.0
+        self._kept[sure] += kept
+
+    def trust_less(self, factor: float) -> None:
+        """Weigh all that was seen so far with `factor`."""
+        self._tried = [count * factor for count in self._tried]
+        self._kept = [count * factor for count in self._kept]
+
+    def all(self) -> list[float]:
+        """The chance at each degree of sureness."""
+        pairs = zip(self._tried, self._priors, strict=True)
+        expected = sum(tried * prior for tried, prior in pairs)
+        ratio = (sum(self._kept) + self._WHOLE_WEIGHT) / (expected + self._WHOLE_WEIGHT)
+        weight = self._DEGREE_WEIGHT
+        return [
+            (kept + weight * min(prior * ratio, 0.99)) / (tried + weight)
+            for tried, kept, prior in zip(self._tried, self._kept, self._priors, strict=True)
+        ]
+
+    def often(self) -> list[float]:
+        """How often each degree of sureness comes, as shares of one."""
+        even = self._DEGREE_WEIGHT / len(self._priors)
+        total = sum(self._tried) + self._DEGREE_WEIGHT
+        return [(tried + even) / total for tried in self._tried]
