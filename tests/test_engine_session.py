@@ -187,7 +187,7 @@ def test_a_long_prompt_is_read_in_chunks_and_may_be_given_up(session):
     assert [done for done, _ in seen] == list(range(64, total, 64))
     assert {all_of_it for _, all_of_it in seen} == {total}
     with pytest.raises(GiveUpError):
-        list(session.generate(long, on_prefill=give_up))
+        list(session.generate("First of all: " + long, on_prefill=give_up))
     _, again = answer(session, long, max_tokens=4)
     assert again.token_ids == generation.result.token_ids
 
@@ -234,6 +234,60 @@ def test_exact_numerics_are_the_same_with_and_without_a_draft(exact):
     with Session(spec(TARGET, SHIPPED), numerics="exact") as alone:
         _, plain = answer(alone, max_tokens=80)
     assert paired.token_ids == plain.token_ids
+
+
+def chat_of(session, turns, **options):
+    """Each turn's result of one growing chat."""
+    chat, results = [], []
+    for turn in range(turns):
+        chat.append(Message("user", f"Tell me {turn + 2} things about number {turn}."))
+        _, result = answer(session, chat, **options)
+        chat.append(Message("assistant", result.text))
+        results.append(result)
+    return results
+
+
+def test_a_chat_reads_each_token_once(session):
+    results = chat_of(session, 30, max_tokens=9, ignore_stop_tokens=False, d="auto")
+    read = 0
+    for result in results:
+        assert result.stats.reused == read
+        assert result.stats.prefilled == result.prompt_tokens - read
+        # The last emitted token, a stop token or not, has not been through a forward.
+        read = result.prompt_tokens + result.stats.emitted - 1
+    assert [result.stats.forgotten for result in results[1:]] == [0] * 29
+
+
+def test_a_chat_is_the_same_paired_and_plain_bit_for_bit(exact):
+    plain = chat_of(exact, 4, max_tokens=25, d=0)
+    paired = chat_of(exact, 4, max_tokens=25, d=3)
+    with Session(spec(TARGET, SHIPPED), numerics="exact") as fresh:
+        alone = chat_of(fresh, 4, max_tokens=25)
+    for one, other, third in zip(plain, paired, alone, strict=True):
+        assert one.token_ids == other.token_ids == third.token_ids
+
+
+def test_exact_numbers_do_not_depend_on_what_the_cache_holds(exact):
+    for end in ("sea", "moon over the sea"):
+        _, warm = answer(exact, f"Tell me about the {end}.")
+        with Session(spec(TARGET, SHIPPED), numerics="exact") as fresh:
+            _, cold = answer(fresh, f"Tell me about the {end}.")
+        assert warm.token_ids == cold.token_ids
+
+
+def test_an_edited_chat_goes_back_to_where_it_was_edited(session):
+    first, *_ = chat_of(session, 3, max_tokens=9)
+    chat = [
+        Message("user", "Tell me 2 things about number 0."),
+        Message("assistant", first.text),
+        Message("user", "No, tell me of the sea."),
+    ]
+    _, edited = answer(session, chat)
+    assert 0 < edited.stats.reused < edited.prompt_tokens
+    assert edited.stats.forgotten > 0
+    with Session(spec(TARGET), spec(DRAFT)) as fresh:
+        _, again = answer(fresh, chat)
+    assert again.token_ids == edited.token_ids
 
 
 def test_a_stop_text_ends_the_answer_before_it(session):

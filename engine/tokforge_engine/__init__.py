@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tokforge_engine.session import Generation, Session
     from tokforge_engine.settings import ModelSpec, RuntimeSettings
     from tokforge_engine.statistics import Statistics
+    from tokforge_engine.thinking import Said, ThinkSplitter
 
 __all__ = [
     "BundleDamaged",
@@ -39,13 +40,18 @@ __all__ = [
     "Piece",
     "Result",
     "RuntimeSettings",
+    "Said",
     "Sampling",
     "Session",
     "Statistics",
+    "ThinkSplitter",
     "Token",
 ]
 
-_MODULES = ("errors", "settings", "sampling", "statistics", "decoding", "generation", "session")
+_MODULES = (
+    *("errors", "settings", "sampling", "statistics", "decoding", "generation"),
+    *("thinking", "session"),
+)
 
 
 def __getattr__(name: str) -> object:

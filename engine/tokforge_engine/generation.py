@@ -55,6 +55,8 @@ class GenerateOptions:
             model, or lookup where there is none.
         stop: texts that end the answer; they and what follows are not part of it.
         ignore_stop_tokens: go on past the tokens that end an answer (for measurements).
+        enable_thinking: for templates that know it: whether the model may think before it answers;
+            None leaves it to the template.
         sampling: how each token is chosen; the most likely one, unless it says otherwise.
     """
 
@@ -63,6 +65,7 @@ class GenerateOptions:
     drafter: Literal["any", "model", "lookup"] = "any"
     stop: tuple[str, ...] = ()
     ignore_stop_tokens: bool = False
+    enable_thinking: bool | None = None
     sampling: Sampling = field(default_factory=Sampling)
 
     def __post_init__(self) -> None:

@@ -87,6 +87,10 @@ class MnnModel:
             )
         self.rollback(0)
         self._widths = [1]
+        self._exact = exact
+        self._thinking: bool | None = None
+        # What a tokenizer puts before any text belongs to the beginning of a prompt only.
+        self._prefix = self._tokens_of("")
         if exact:
             self._widths = self._exact_widths(widths)
         elif not all(self.prepare(width) for width in range(2, widths + 1)):
@@ -162,6 +166,11 @@ class MnnModel:
 
     def extend(self, ids: Sequence[int]) -> Logits:
         """Append ids; logits after the last, a view of shape [1, vocabulary]."""
+        if self._exact and len(ids) % 2:
+            # No row may be left over: all but the last in whole tiles, and the last as a step.
+            if len(ids) > 1:
+                self._forward(ids[:-1], decoding=False)
+            return self.verify(ids[-1:])
         # As a prefill, MNN takes any length in one module and keeps only the last row.
         return self._forward(ids, decoding=len(ids) == 1)
 
@@ -199,24 +208,38 @@ class MnnModel:
             self._texts[token] = text
         return text
 
-    def encode(self, text: str) -> list[int]:
-        """Token ids of `text`, special tokens in it recognised."""
+    def encode(self, text: str, continues: bool = False) -> list[int]:
+        """Token ids of `text`, special tokens in it recognised; `continues` a text before it."""
+        ids = self._tokens_of(text)
+        return ids[len(self._prefix) :] if continues else ids
+
+    def _tokens_of(self, text: str) -> list[int]:
         return [int(token) for token in self._mnn.tokenizer_encode(text)]
 
-    def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a chat, rendered by the bundle's template up to the answer's beginning.
+    def render(self, messages: Sequence[Message], *, thinking: bool | None = None) -> str:
+        """A chat as text, rendered by the bundle's template up to the answer's beginning.
+
+        Args:
+            messages: the chat.
+            thinking: what the template is told as `enable_thinking`; None tells it nothing.
 
         Raises:
             Incompatible: the template made nothing of these messages.
         """
-        text = self._mnn.apply_chat_template(
+        if thinking is None and self._thinking is not None:
+            # It cannot be told nothing again, and templates that know the word take true for it.
+            thinking = True
+        if thinking != self._thinking:
+            context = {"jinja": {"context": {"enable_thinking": thinking}}}
+            self._mnn.set_config(json.dumps(context))
+            self._thinking = thinking
+        text: str = self._mnn.apply_chat_template(
             [{"role": message.role, "content": message.content} for message in messages]
         )
-        ids = self.encode(text)
-        if not ids:
+        if not text:
             roles = ", ".join(message.role for message in messages) or "no messages"
             raise Incompatible(f"the bundle's chat template makes no prompt of: {roles}")
-        return ids
+        return text
 
     def _forward(self, ids: Sequence[int], *, decoding: bool) -> Logits:
         if not ids or min(ids) < 0 or max(ids) >= self._vocabulary:

@@ -111,6 +111,9 @@ class Session:
     ) -> Generation:
         """Answer a prompt, through the bundle's chat template.
 
+        What the caches hold from earlier requests is not read again: in a chat that goes on, only
+        the new message is.
+
         Args:
             prompt: what the user says, or a whole chat.
             options: greedy, at most 512 tokens, d = 3, unless given.

@@ -42,6 +42,10 @@ class Statistics:
         drafters: the same, for each drafter that had a part.
         accepted_by_position: `accepted`, split by place in the draft (index 0 is the first).
         drafted_by_position: `drafted`, split in the same way.
+        reused: tokens of the prompt that the cache held from before.
+        prefilled: the other tokens of the prompt.
+        forgotten: tokens in the cache that did not serve this prompt: 0 in a chat that goes on,
+            unless its template rewrites history.
         emitted: tokens handed out, a stop token included. Each round brings its accepted tokens
             and one more; the prompt's forward brings one; what followed a stop token or a limit
             in its block was not handed out.
@@ -58,6 +62,9 @@ class Statistics:
     drafters: tuple[DrafterCount, ...]
     accepted_by_position: tuple[int, ...]
     drafted_by_position: tuple[int, ...]
+    reused: int
+    prefilled: int
+    forgotten: int
     emitted: int
     prefill_seconds: float
     draft_seconds: float
@@ -103,6 +110,7 @@ class Tally:
         self._by_drafter: dict[str, tuple[int, int]] = {}
         self._rounds = 0
         self._emitted = 0
+        self._prompt = (0, 0, 0)
 
     @contextmanager
     def timed(self, activity: Activity) -> Iterator[Stopwatch]:
@@ -114,6 +122,10 @@ class Tally:
         finally:
             watch.seconds = self._clock() - began
             self._seconds[activity] += watch.seconds
+
+    def prompt(self, *, reused: int, prefilled: int, forgotten: int) -> None:
+        """What the cache was worth to this request."""
+        self._prompt = (reused, prefilled, forgotten)
 
     def round(self, draft: Draft, kept: int) -> None:
         """Count one verification, of which so many guesses were kept."""
@@ -146,6 +158,9 @@ class Tally:
             ),
             accepted_by_position=tuple(self._accepted),
             drafted_by_position=tuple(self._drafted),
+            reused=self._prompt[0],
+            prefilled=self._prompt[1],
+            forgotten=self._prompt[2],
             emitted=self._emitted,
             prefill_seconds=self._seconds["prefill"],
             draft_seconds=self._seconds["draft"],

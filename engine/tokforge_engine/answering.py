@@ -1,0 +1,263 @@
+"""A loaded pair that answers requests, inside the worker process."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tokforge_engine.auto import AutoPolicy
+from tokforge_engine.choice import greedy
+from tokforge_engine.conversation import Conversation, reusable, same_length
+from tokforge_engine.costs import Costs, measure_costs
+from tokforge_engine.decoding import PREFILL_CHUNK, Token, decode, prefill
+from tokforge_engine.detokenizing import Detokenizer
+from tokforge_engine.drafting import SCORED, DraftModel, likeliest
+from tokforge_engine.errors import Incompatible, InvalidRequest
+from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result
+from tokforge_engine.lookup import Lookup
+from tokforge_engine.messages import (
+    Cancelled,
+    Finished,
+    Generate,
+    Load,
+    LoadModel,
+    Part,
+    Phase,
+    Prefilled,
+    Report,
+)
+from tokforge_engine.mnn_model import MnnModel, first_difference
+from tokforge_engine.policy import FixedLength, Policy
+from tokforge_engine.sampler import Sampler
+from tokforge_engine.sampling import MAX_SEED, Sampling
+from tokforge_engine.statistics import Tally
+
+Send = Callable[[Report], None]
+
+# After the first, pieces go out at most this often: people do not see more, and each costs a
+# message and a switch of processes.
+_PIECE_SECONDS = 0.025
+
+
+class Pair:
+    """A loaded target and its drafters.
+
+    Args:
+        load: what to load.
+        scratch: a directory for what MNN writes.
+        send: takes reports.
+
+    Raises:
+        EngineError: as `MnnModel`; Incompatible where the vocabularies differ.
+    """
+
+    def __init__(self, load: Load, scratch: Path, send: Send) -> None:
+        self._send = send
+        self._exact = load.numerics == "exact"
+        self._target = self._load(
+            load.target,
+            scratch,
+            widths=load.max_d + 1 if load.draft or load.lookup else 1,
+            exact=self._exact,
+        )
+        self._lookup = Lookup() if load.lookup else None
+        self._draft: DraftModel | None = None
+        draft = None
+        if load.draft is not None:
+            draft = self._load(load.draft, scratch)
+            send(Phase(f"comparing the vocabularies of {load.target.label} and its draft"))
+            self._compare(load.target.label, load.draft.label, draft)
+            self._draft = DraftModel(
+                draft, self._target.vocabulary, load.draft.label, scores=draft.prepare(SCORED)
+            )
+        self._costs: Costs | None = None
+        if load.max_d and (draft is not None or load.lookup):
+            send(Phase(f"measuring {load.target.label} and its draft"))
+            self._costs = measure_costs(self._target, draft, load.max_d)
+        self._autos: dict[str, AutoPolicy] = {}
+        self._label = load.target.label
+        self._conversation = Conversation()
+        # Where forwards of prompts began that are in the cache.
+        self._starts: list[int] = []
+
+    def _load(
+        self, model: LoadModel, scratch: Path, *, widths: int = 1, exact: bool = False
+    ) -> MnnModel:
+        self._send(Phase(f"loading {model.label} from {model.bundle.path}"))
+        return MnnModel(
+            model.bundle,
+            model.settings,
+            scratch,
+            widths=widths,
+            exact=exact,
+            context_length=model.context_length,
+        )
+
+    def _compare(self, target_label: str, draft_label: str, draft: MnnModel) -> None:
+        token = first_difference(self._target, draft)
+        if token is not None:
+            raise Incompatible(
+                f"{draft_label} cannot draft for {target_label}: token {token} is "
+                f"{_shown(self._target.token_bytes(token))} to the target and "
+                f"{_shown(draft.token_bytes(token))} to the draft",
+                hint="tokforge resolve TARGET --explain names the draft that fits",
+            )
+
+    def answer(self, order: Generate, cancelled: Callable[[], bool]) -> None:
+        """Answer one request, with `Prefilled`s, `Part`s and at the end `Finished` or `Cancelled`.
+
+        Args:
+            order: the request.
+            cancelled: whether it is no longer wanted.
+
+        Raises:
+            InvalidRequest: the prompt is empty or leaves no room for an answer.
+            EngineError: a model failed.
+        """
+        self._send(Phase(f"generating with {self._label}"))
+        target, options = self._target, order.options
+        policy = self._policy(options)
+        rendered = target.render(order.messages, thinking=options.enable_thinking)
+        prompt = self._conversation.prompt(rendered, target.encode)
+        limit = self._room(len(prompt), options)
+        sampling = _seeded(options.sampling)
+        sampler = None
+        if not sampling.is_plain_greedy:
+            sampler = Sampler(sampling, prompt, target.vocabulary)
+        if self._draft is not None:
+            self._draft.choose = sampler.guess if sampler else likeliest
+        tally = Tally()
+        self._go_back(prompt, tally)
+        self._conversation.asked(rendered, prompt)
+        for done in prefill(target, prompt, tally):
+            self._send(Prefilled(order.request, done, len(prompt)))
+            if cancelled():
+                self._send(Cancelled(order.request))
+                return
+        text = Detokenizer(target.token_bytes, options.stop)
+        said = Detokenizer(target.token_bytes)
+        pieces = _Pieces(order.request, self._send)
+        finish_reason: FinishReason = "length"
+        tokens = decode(
+            target,
+            policy,
+            prompt,
+            limit=limit,
+            is_stop=_never if options.ignore_stop_tokens else target.is_stop,
+            tally=tally,
+            choose=sampler or greedy,
+        )
+        ids: list[int] = []
+        whole: list[str] = []
+        try:
+            for token in tokens:
+                if cancelled():
+                    self._send(Cancelled(order.request))
+                    return
+                if not options.ignore_stop_tokens and target.is_stop(token.id):
+                    finish_reason = "stop"
+                    break
+                ids.append(token.id)
+                whole.append(said.add(token.id))
+                pieces.add(text.add(token.id), token)
+                if text.stopped:
+                    finish_reason = "stop"
+                    break
+        finally:
+            tokens.close()
+            self._conversation.answered("".join(whole) + said.finish(), ids)
+        pieces.add(text.finish())
+        pieces.flush()
+        result = Result(
+            text=pieces.text,
+            token_ids=tuple(ids),
+            finish_reason=finish_reason,
+            prompt_tokens=len(prompt),
+            completion_tokens=len(ids),
+            stats=tally.statistics(),
+            seed=sampling.seed if sampling.draws else None,
+        )
+        self._send(Finished(order.request, result))
+
+    def _go_back(self, prompt: list[int], tally: Tally) -> None:
+        """Forget what does not serve this prompt."""
+        cached = self._conversation.ids[: self._target.length]
+        start = reusable(cached, prompt, None if self._exact else self._starts)
+        tally.prompt(reused=start, prefilled=len(prompt) - start, forgotten=len(cached) - start)
+        self._target.rollback(start)
+        for drafter in (self._draft, self._lookup):
+            if drafter is not None:
+                drafter.keep(same_length(cached, prompt))
+        self._starts = [
+            *(old for old in self._starts if old < start),
+            *range(start, len(prompt), PREFILL_CHUNK),
+        ]
+
+    def _policy(self, options: GenerateOptions) -> Policy:
+        draft = self._draft if options.drafter != "lookup" else None
+        lookup = self._lookup if options.drafter != "model" else None
+        if options.d != "auto":
+            return FixedLength(draft or lookup, options.d)
+        if self._costs is None or (draft is None and lookup is None):
+            return FixedLength()
+        # What is learned belongs to a choice of drafters, and stays for the session.
+        if options.drafter not in self._autos:
+            self._autos[options.drafter] = AutoPolicy(self._costs, draft, lookup)
+        return self._autos[options.drafter]
+
+    def _room(self, prompt_tokens: int, options: GenerateOptions) -> int:
+        context_length = self._target.context_length
+        if context_length is None:
+            return options.max_tokens
+        if prompt_tokens >= context_length:
+            raise InvalidRequest(
+                f"the prompt is too long for {self._label}: expected at most "
+                f"{context_length - 1} tokens, got {prompt_tokens}"
+            )
+        return min(options.max_tokens, context_length - prompt_tokens)
+
+
+class _Pieces:
+    """Collects what is certain and sends it, the first at once."""
+
+    def __init__(self, request: int, send: Send) -> None:
+        self._request = request
+        self._send = send
+        self._sent_at = float("-inf")
+        self._new = ""
+        self._tokens: list[Token] = []
+        self._old: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._old)
+
+    def add(self, text: str, *tokens: Token) -> None:
+        self._new += text
+        self._tokens += tokens
+        if time.monotonic() - self._sent_at >= _PIECE_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._new or self._tokens:
+            self._send(Part(self._request, Piece(self._new, tuple(self._tokens))))
+            self._old.append(self._new)
+            self._new, self._tokens = "", []
+            self._sent_at = time.monotonic()
+
+
+def _seeded(sampling: Sampling) -> Sampling:
+    if sampling.draws and sampling.seed is None:
+        return replace(sampling, seed=secrets.randbelow(MAX_SEED))
+    return sampling
+
+
+def _never(_token: int) -> bool:
+    return False
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode(errors="backslashreplace"))
