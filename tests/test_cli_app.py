@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -100,14 +101,81 @@ def test_a_faulty_layer_ends_every_command_with_its_problems(
     assert "rolle" in message
 
 
-def test_a_closed_pipe_is_no_error(home: Path) -> None:
-    command = " ".join(COMMAND)
-    ended = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command} registry lint | true"],
+SHELL_COMMAND = shlex.join(COMMAND)
+
+
+def shell(script: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of shell in which $T is the command."""
+    return subprocess.run(
+        ["bash", "-c", script.replace("$T", SHELL_COMMAND)],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
+        timeout=60,
         check=False,
     )
-    assert ended.stderr == b""
+
+
+@pytest.mark.parametrize("words", ["ls", "ls --json", "--help", "registry lint", "show qwen3-8b"])
+def test_a_reader_that_went_away_is_no_error(home: Path, words: str) -> None:
+    ended = shell(f"$T {words} | true; exit ${{PIPESTATUS[0]}}")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("$T ls >&-", 0),
+        ("$T ls 2>&-", 0),
+        ("$T ls <&-", 0),
+        ("$T --help >&- 2>&-", 0),
+        ("$T show nobody >&- 2>&- <&-", 3),
+        ("$T show nobody 2>/dev/full", 3),
+        ("$T pull demo-draft --json 2>&-", 0),
+        ("$T run nobody <&-", 2),
+        ("$T ls >/dev/full", 6),
+        ("$T ls --json >/dev/full", 6),
+        ("$T show nobody --json >/dev/full", 3),
+    ],
+)
+def test_standard_streams_may_be_closed_or_full(home: Path, script: str, code: int) -> None:
+    ended = shell(script)
+    assert ended.returncode == code
+    assert b"Traceback" not in ended.stdout + ended.stderr
+    assert b"Exception ignored" not in ended.stderr
+
+
+def test_an_interrupted_command_says_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tokforge_models.registry.Registry.find", interrupted)
+    assert run(["resolve", "demo-chat", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "interrupted"
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-that-name/x", "./~", "/"])
+def test_odd_folders_are_sentences(
+    home: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["resolve", name, "--json"]) in {3, 5}
+    assert json.loads(capsys.readouterr().out)["error"]["message"]
+
+
+@pytest.mark.parametrize("words", [["-d", "9" * 5000], ["-d", "-1"], ["-d", "16"], ["-d", "١"]])
+def test_odd_draft_lengths_name_what_is_expected(
+    home: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["run", "demo-chat", "hello", *words]) == 2
+    assert "auto or 0 to 15" in capsys.readouterr().err
+
+
+def test_a_value_out_of_range_names_its_option(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["run", "demo-chat", "hello", "--max-tokens", "0"]) == 2
+    assert "--max-tokens" in capsys.readouterr().err
 
 
 def test_an_unreadable_store_is_a_sentence(tmp_path: Path) -> None:

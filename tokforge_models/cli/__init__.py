@@ -11,6 +11,11 @@ import sys
 
 def main() -> None:
     """Entry point of the `tokforge` script."""
-    from tokforge_models.cli.app import run
+    try:
+        from tokforge_models.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        # Before the command began or while it said its last words.
+        code = 130
+    sys.exit(code)

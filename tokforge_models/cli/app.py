@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -55,29 +51,25 @@ registry_commands.add_to(app)
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code (the table is in docs/commands.md)."""
+    output.open_missing_streams()
     words = list(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A model's text is not bound to the console's code page.
-        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
         code = app(args=words, prog_name="tokforge", standalone_mode=False)
-        sys.stdout.flush()
+        if code == INTERRUPTED:
+            output.error("interrupted", "stopped; what was verified is kept", "", as_json=as_json)
         return code if isinstance(code, int) else 0
-    except (KeyboardInterrupt, typer.Abort):
-        output.error("interrupted", "stopped; what was verified is kept", "", as_json=as_json)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away (`tokforge ls | head -1`): not an error, but nothing more to say.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (output.ReaderGone, SystemExit):
+        # `tokforge ls | head -1`; the help's printer says the same by SystemExit.
+        output.silence()
         return 0
     except (TokforgeError, EngineError) as failed:
         output.error(failed.kind, failed.message, failed.hint, as_json=as_json)
         return failed.exit_code
     except typer.TyperException as failed:
         command = getattr(getattr(failed, "ctx", None), "command_path", "tokforge")
-        output.error("usage", str(failed), f"{command} --help", as_json=as_json)
+        said = getattr(failed, "format_message", failed.__str__)()
+        output.error("usage", said, f"{command} --help", as_json=as_json)
         return 2
     except OSError as failed:
         where = f" at {failed.filename}" if failed.filename else ""

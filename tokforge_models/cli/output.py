@@ -6,12 +6,17 @@ carries exactly one document.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+from tokforge_models.errors import StorageError
 
 # C0 and C1 controls but tab and newline: a model's text or a registry's name must not drive the
 # reader's terminal.
@@ -19,28 +24,70 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
+class ReaderGone(Exception):
+    """Whoever read our standard output has closed it: nothing is wrong, nothing more is to say."""
+
+
+def open_missing_streams() -> None:
+    """Give a process that was started without standard streams (``>&-``) silent ones.
+
+    Must run before any file is opened, or that file takes the stream's number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A model's text is not bound to the console's code page.
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+
+
+def silence() -> None:
+    """Drop what is still to be written to a standard output that takes nothing any more."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def document(value: Any) -> None:
     """Print `value` as the command's one JSON document.
 
     Only ASCII is written, so that no console's encoding can break it. A path becomes its text.
     """
-    print(json.dumps(value, indent=2, default=os.fspath))
+    _write(json.dumps(value, indent=2, default=os.fspath) + "\n")
 
 
 def line(text: str = "") -> None:
     """Print one line of a result for people."""
-    print(printable(text))
+    _write(printable(text) + "\n")
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
+    except OSError as failed:
+        silence()
+        raise StorageError(
+            f"cannot write to standard output: {failed.strerror or failed}",
+            hint="free some space where the output goes, then run the same command again",
+        ) from None
 
 
 def note(text: str) -> None:
-    """Print what is not part of the result: progress in words, warnings, reasons."""
-    print(printable(text), file=sys.stderr, flush=True)
+    """Print what is not part of the result: progress in words, warnings, reasons.
+
+    A note that cannot be written ends nothing.
+    """
+    with contextlib.suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def error(kind: str, message: str, hint: str, *, as_json: bool) -> None:
     """Print an error for people on stderr, or as the document of ``--json``."""
     if as_json:
-        document({"error": {"kind": kind, "message": message, "hint": hint}})
+        with contextlib.suppress(ReaderGone, StorageError):
+            document({"error": {"kind": kind, "message": message, "hint": hint}})
         return
     note(f"tokforge: {message}")
     if hint:
@@ -49,8 +96,7 @@ def error(kind: str, message: str, hint: str, *, as_json: bool) -> None:
 
 def stream(text: str) -> None:
     """Print a part of a model's text at once: as it is, but safe where a terminal shows it."""
-    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
-    sys.stdout.flush()
+    _write(printable(text) if sys.stdout.isatty() else text)
 
 
 def printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -168,7 +169,7 @@ def _as_folder(name: str) -> Path | None:
     Raises:
         UnknownBundle: it looks like a path, and there is no such directory.
     """
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 - leaves ~nobody as it is
     looks_like_one = name.startswith((".", "/", "~")) or path.is_absolute()
     if looks_like_one and not path.is_dir():
         raise UnknownBundle(f"there is no directory {name}", expected="a bundle's directory")
