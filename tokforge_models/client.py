@@ -266,19 +266,17 @@ class Client:
             if body.whole and beside_others:
                 self.takes_ranges = False
                 raise OneAtATime(f"{host_of(url)} sends only whole files")
-            at = body.start
+            at, stop = body.start, min(body.stop, asked.stop)
             pace = Pace(self._network, time.monotonic())
-            while at < asked.stop:
+            while at < stop:
                 if not (chunk := self._read(response)):
                     raise _FailedOnce(f"the connection ended at byte {at}")
                 if pace.crawls(len(chunk), time.monotonic()):
                     raise _FailedOnce(f"nearly nothing came for {self._network.stall_seconds} s")
+                if useful := chunk[max(asked.start - at, 0) : stop - at]:
+                    yield useful
                 at += len(chunk)
-                if at > asked.start:
-                    yield chunk[max(len(chunk) - (at - asked.start), 0) :]
                 self._slow_down(len(chunk), pace)
-                if at == body.stop:
-                    break
             if at == body.stop:
                 self._finish(response)
 

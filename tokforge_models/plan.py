@@ -164,7 +164,7 @@ def decide(wanted: Wanted, found: Found | None, segment_bytes: int) -> Action:
         return Action(wanted, Verb.REFUSE, found, 0, 0, _contradiction(wanted))
     if found and found.entry and found.place is Place.CACHE:
         disk = 0 if found.linkable else wanted.size
-        return Action(wanted, Verb.ADOPT, found, 0, disk, "in the cache of Hugging Face's tools")
+        return Action(wanted, Verb.ADOPT, found, 0, disk, "a copy is on this machine")
     if found and found.entry and _is_wanted(found.entry, wanted):
         return Action(wanted, Verb.KEEP, found, 0, 0, "verified")
     if found and found.segments and _can_go_on(found, wanted):

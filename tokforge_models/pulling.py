@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +21,7 @@ from tokforge_models.hf_cache import HuggingFaceCache
 from tokforge_models.journal import Header, Journal, read_journal
 from tokforge_models.locks import Holder
 from tokforge_models.manifest import Entry, Manifest
+from tokforge_models.names import inside
 from tokforge_models.offer import CONTENT, Ask, Offer, foreign_offer, own_offer
 from tokforge_models.offline import OfflineFetcher
 from tokforge_models.pins import Pin
@@ -28,7 +29,7 @@ from tokforge_models.plan import Plan, Verb, Wanted, plan_pull
 from tokforge_models.progress import Event, Meter, Phase, Progress, silent
 from tokforge_models.sources import FETCHERS, Opener, choose_sources
 from tokforge_models.store import OURS, Store
-from tokforge_models.survey import no_copies, survey
+from tokforge_models.survey import Copies, no_copies, survey
 from tokforge_models.transfer import Transfer
 
 T = TypeVar("T")
@@ -69,6 +70,7 @@ def pull(
     *,
     source: str | None = None,
     all_files: bool = False,
+    ask: bool = False,
     progress: Progress = silent,
     command: str | None = None,
     timeout: float = PATIENCE_SECONDS,
@@ -84,6 +86,7 @@ def pull(
         store: where it goes.
         source: a kind (``path``) or a whole source (``path:DIR``); None tries the bundle's own.
         all_files: take the reference files, too.
+        ask: ask the source even if the bundle is ready.
         progress: told how it goes on, and whom it waits for.
         command: how others shall name us while we hold the lock.
         timeout: seconds to wait for another process that works on the same bundle.
@@ -96,7 +99,7 @@ def pull(
         StorageError: too little disk, or it may not be written; what was verified stays.
     """
     began = time.monotonic()
-    content = source is None and not all_files
+    content = source is None and not all_files and not ask
     if content and (ready := _ready(bundle, store)) and not _leftovers(ready.path):
         return replace(ready, seconds=time.monotonic() - began)
     sources = choose_sources(bundle, source, fetchers)
@@ -112,8 +115,8 @@ def pull(
 
         def attempt(candidate: Source) -> Pulled:
             with closing(fetchers[candidate.kind](candidate, bundle)) as fetcher:
-                ask = Ask(bundle, store, candidate, fetcher, all_files, progress)
-                return take(bundle, store, _offer(ask), progress, began)
+                asked = Ask(bundle, store, candidate, fetcher, all_files, progress)
+                return take(bundle, store, _offer(asked), progress, began)
 
         return _first(bundle, sources, attempt, progress)
 
@@ -212,7 +215,7 @@ def _plan(bundle: Bundle, store: Store, offer: Offer, progress: Progress) -> Pla
         records=records,
         segment_bytes=store.segment_bytes,
         on_bytes=meter.add,
-        copies=_in_cache if offer.source.kind in _NETWORK else no_copies,
+        copies=_copies(store, bundle.id, offer) if offer.source.kind in _NETWORK else no_copies,
     )
     return plan_pull(
         id=bundle.id,
@@ -224,8 +227,23 @@ def _plan(bundle: Bundle, store: Store, offer: Offer, progress: Progress) -> Pla
     )
 
 
-def _in_cache(wanted: Wanted) -> Path | None:
-    return HuggingFaceCache().find(wanted.digest, wanted.size)
+def _copies(store: Store, id: str, offer: Offer) -> Copies:
+    """Finds what may be copies: in the bundle's other revisions, in Hugging Face's cache."""
+    others: dict[str, Path] = {}
+    for revision in store.revisions(id):
+        with suppress(IntegrityError):
+            for entry in store.manifest(id, revision).files:
+                if revision != offer.revision:
+                    path = inside(store.revision_folder(id, revision), entry.path)
+                    others[entry.sha256] = others[f"{entry.path} {entry.size}"] = path
+
+    def find(wanted: Wanted) -> Path | None:
+        if wanted.digest is None:
+            return None
+        key = wanted.expected or f"{wanted.path} {wanted.size}"
+        return others.get(key) or HuggingFaceCache().find(wanted.digest, wanted.size)
+
+    return find
 
 
 def _refuse_contradictions(plan: Plan) -> None:

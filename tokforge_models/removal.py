@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,18 +44,17 @@ def remove(
         store.lock(id, command or f"tokforge rm {id}", timeout),
         store.locks(id).unclaimed(),
     ):
-        freed = _bytes_on_disk(folder)
+        freed = bytes_on_disk(folder)
         store.disk.remove(folder / "current")
         store.disk.remove_tree(folder)
     return Removed(id, freed)
 
 
-def _bytes_on_disk(folder: Path) -> int:
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            seen = Path(parent, name).lstat()
-            if seen.st_nlink == 1:
-                # A partial is as long as the file will be, but holds only what was written.
-                total += min(seen.st_size, getattr(seen, "st_blocks", seen.st_size) * 512)
-    return total
+def bytes_on_disk(path: Path) -> int:
+    """Bytes that the removal of a file, or of a folder with all below it, would free."""
+    if path.is_dir() and not path.is_symlink():
+        return sum(bytes_on_disk(child) for child in path.iterdir())
+    seen = path.lstat()
+    # A partial is as long as the file will be, but holds only what was written.
+    held = min(seen.st_size, getattr(seen, "st_blocks", seen.st_size) * 512)
+    return held if seen.st_nlink == 1 else 0

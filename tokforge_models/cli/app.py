@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from tokforge_engine.errors import EngineError
-from tokforge_models.cli import bundles, output, pairing, pulling, registry_commands, running
+from tokforge_models.cli import (
+    bundles,
+    output,
+    pairing,
+    pulling,
+    registry_commands,
+    running,
+    upkeep,
+)
 from tokforge_models.errors import TokforgeError
 
 INTERRUPTED = 130
@@ -46,6 +54,7 @@ running.add_to(app)
 pairing.add_to(app)
 pulling.add_to(app)
 bundles.add_to(app)
+upkeep.add_to(app)
 registry_commands.add_to(app)
 
 

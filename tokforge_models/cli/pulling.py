@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,6 +78,9 @@ def pull(
     connections: Connections = 4,
     limit_rate: LimitRate = None,
     offline: Offline = False,
+    locked: Annotated[
+        bool, typer.Option("--locked", help="Exactly what tokforge.lock in this folder says.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Bring bundles into the store; every file is checked before it gets its name."""
@@ -87,7 +91,7 @@ def pull(
     from tokforge_models.sources import openers
 
     world = World.open(layers)
-    wanted = _wanted(world, ids, for_target)
+    wanted = _locked(world, ids) if locked else _wanted(world, ids, for_target)
     network = Network(
         endpoint=endpoint,
         connections=connections,
@@ -146,6 +150,18 @@ def conclude(outcomes: list[Outcome], json: bool) -> None:
     for outcome in outcomes:
         if isinstance(outcome.result, Failed):
             raise typer.Exit(outcome.result.error.exit_code)
+
+
+def _locked(world: World, ids: list[str]) -> list[Bundle]:
+    from tokforge_models.lockfile import NAME, as_locked, read_lock
+
+    frozen = read_lock(Path.cwd() / NAME)
+    chosen = [world.find(id) for id in ids or frozen]
+    if missing := [bundle.id for bundle in chosen if bundle.id not in frozen]:
+        raise UsageError(
+            f"{NAME} does not say what {', '.join(missing)} must be", hint="tokforge lock"
+        )
+    return [as_locked(bundle, frozen[bundle.id]) for bundle in chosen]
 
 
 def _wanted(world: World, ids: list[str], for_target: list[str]) -> list[Bundle]:

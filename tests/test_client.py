@@ -1,0 +1,199 @@
+"""The ranged client against a real server: tokens, hosts, limits, ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from faults import QUICK
+from hub import Hub, Reply, cut, no_length, redirect, running, stall, status
+from tokforge_models.client import Client
+from tokforge_models.errors import FetchError
+from tokforge_models.network import Contacts
+from tokforge_models.reply import Asked, Never
+from tokforge_models.sources import OneAtATime
+
+DATA = bytes(range(256)) * 40
+REPO = "maker/demo"
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    with running() as hub:
+        hub.commit(REPO, {"file": DATA})
+        yield hub
+
+
+@pytest.fixture(autouse=True)
+def well(hub: Hub) -> Iterator[None]:
+    hub.heal()
+    hub.requests.clear()
+    hub.repos[REPO].token = None
+    yield
+
+
+def explain(never: Never) -> FetchError:
+    return FetchError(f"{never.reason.value}: {never.why}")
+
+
+def client_of(hub: Hub, token: str | None = None, **network: object) -> Client:
+    return Client(QUICK(**network), Contacts(), hub.url, lambda: token)
+
+
+def url(hub: Hub) -> str:
+    return f"{hub.url}/{REPO}/resolve/main/file"
+
+
+def read(client: Client, address: str, start: int = 0, stop: int = len(DATA)) -> bytes:
+    asked = Asked(start, stop, len(DATA))
+    return b"".join(client.read(address, "the file", explain, asked))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(
+    span=st.tuples(st.integers(0, len(DATA) - 1), st.integers(1, len(DATA))).map(
+        lambda pair: (min(pair), max(pair)) if pair[0] != pair[1] else (0, pair[1])
+    ),
+    cuts=st.lists(st.integers(0, len(DATA)), max_size=4),
+)
+def test_cuts_anywhere_change_no_byte(hub: Hub, span: tuple[int, int], cuts: list[int]) -> None:
+    hub.heal()
+    for after in cuts:
+        hub.fault("file", cut(after), times=1, host="cdn")
+    client = client_of(hub)
+    assert read(client, url(hub), *span) == DATA[span[0] : span[1]]
+    client.close()
+
+
+def test_a_connection_is_used_again(hub: Hub) -> None:
+    client = client_of(hub)
+    before = hub.connections
+    for start in range(0, 10_000, 1000):
+        read(client, url(hub), start, start + 1000)
+    assert hub.connections - before <= 2
+    client.close()
+
+
+def test_a_token_is_sent_only_where_it_is_needed_and_meant(hub: Hub) -> None:
+    public = client_of(hub, "secret")
+    read(public, url(hub))
+    assert not hub.tokens_seen("hub")
+    hub.repos[REPO].token = "secret"
+    private = client_of(hub, "secret")
+    read(private, url(hub))
+    assert hub.tokens_seen("hub") == {"Bearer secret"}
+    assert not hub.tokens_seen("cdn")
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_port_takes_no_token_along(hub: Hub, code: int) -> None:
+    """Cookies of one port would be sent to another, and netrc knows no ports at all."""
+    hub.repos[REPO].token = "secret"
+    with running() as other:
+        other.commit(REPO, {"file": DATA})
+        other.repos[REPO].token = "secret"
+        hub.fault("resolve", redirect(url(other), code))
+        with pytest.raises(FetchError, match="401"):
+            read(client_of(hub, "secret"), url(hub))
+        assert other.requests
+        assert not other.tokens_seen("hub")
+
+
+def test_netrc_and_cookies_stay_here(
+    hub: Hub, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = f"{tmp_path}/netrc"
+    with open(netrc, "w", encoding="utf-8") as stream:  # noqa: PTH123
+        stream.write("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", netrc)
+
+    def bake(reply: Reply) -> Reply:
+        reply.headers["Set-Cookie"] = "crumb=1; Path=/"
+        return reply
+
+    hub.fault("resolve", bake)
+    client = client_of(hub)
+    read(client, url(hub), 0, 10)
+    read(client, url(hub), 10, 20)
+    for seen in hub.requests:
+        assert "authorization" not in seen.headers
+        assert "cookie" not in seen.headers
+        assert seen.headers["accept-encoding"] == "identity"
+
+
+def test_the_environments_proxy_is_used(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", hub.url)
+    monkeypatch.setenv("no_proxy", "")
+    address = f"http://nowhere.invalid/static/{REPO}/file"
+    assert read(client_of(hub), address) == DATA
+    assert hub.paths() == [f"/static/{REPO}/file"]
+
+
+def test_a_server_without_ranges_is_read_by_one_at_a_time(hub: Hub) -> None:
+    def whole(reply: Reply) -> Reply:
+        headers = {k: v for k, v in reply.headers.items() if k != "Content-Range"}
+        return Reply(200, headers, DATA)
+
+    hub.fault("file", whole, host="cdn")
+    client = client_of(hub)
+    with pytest.raises(OneAtATime):
+        read(client, url(hub), 5000, 6000)
+    assert not client.takes_ranges
+    assert read(client, url(hub), 5000, 6000) == DATA[5000:6000]
+    assert read(client, url(hub)) == DATA
+
+
+def test_hosts_are_told_once_in_order(hub: Hub) -> None:
+    told: list[str] = []
+    contacts = Contacts(told.append)
+    client = Client(QUICK(), contacts, hub.url)
+    read(client, url(hub), 0, 10)
+    read(client, url(hub), 10, 20)
+    assert list(contacts.hosts) == told
+    assert told == [hub.url.removeprefix("http://"), hub.cdn_url.removeprefix("http://")]
+
+
+def test_one_budget_for_all_connections(hub: Hub) -> None:
+    hub.fault("file", status(503))
+    client = client_of(hub, retries=6, backoff_seconds=0.001)
+    failures: list[FetchError] = []
+
+    def reader() -> None:
+        try:
+            read(client, url(hub))
+        except FetchError as error:
+            failures.append(error)
+
+    readers = [threading.Thread(target=reader) for _ in range(4)]
+    for one in readers:
+        one.start()
+    for one in readers:
+        one.join()
+    assert len(failures) == 4
+    assert len(hub.requests) <= 6 + 4
+
+
+def test_close_ends_a_read_that_waits(hub: Hub) -> None:
+    hub.fault("file", stall(hub, 16), host="cdn")
+    client = client_of(hub, stall_seconds=60.0)
+    chunks = client.read(url(hub), "the file", explain, Asked(0, len(DATA), len(DATA)))
+    assert next(chunks)
+    closer = threading.Timer(0.05, client.close)
+    closer.start()
+    with pytest.raises(FetchError, match="stopped"):
+        list(chunks)
+    closer.join()
+
+
+def test_a_body_without_length_may_be_longer_than_the_file(hub: Hub) -> None:
+    hub.fault("file", lambda reply: no_length(Reply(200, {}, DATA + b"more")), host="cdn")
+    assert read(client_of(hub), url(hub)) == DATA
+
+
+def test_what_cannot_be_an_address(hub: Hub) -> None:
+    with pytest.raises(FetchError, match="is no address"):
+        read(client_of(hub), "http://.bad/x")

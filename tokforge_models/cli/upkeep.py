@@ -1,0 +1,148 @@
+"""`tokforge lock|update|prune`: bundles after their download."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokforge_models.bundle import State
+from tokforge_models.cli import output
+from tokforge_models.cli.options import (
+    Connections,
+    Endpoint,
+    Json,
+    Layers,
+    LimitRate,
+    Offline,
+    OptionalIds,
+    bytes_a_second,
+)
+from tokforge_models.network import Network
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the root command."""
+    app.command()(lock)
+    app.command()(update)
+    app.command()(prune)
+
+
+def lock(layers: Layers, ids: OptionalIds, json: Json = False) -> None:
+    """Write tokforge.lock: commit, files, sizes and sha256 of what is installed."""
+    from tokforge_models.cli.world import World
+    from tokforge_models.lockfile import NAME, freeze, write_lock
+
+    world = World.open(layers)
+    frozen = freeze(world.store, [world.find(id).id for id in ids] or None)
+    path = Path.cwd() / NAME
+    write_lock(path, frozen, world.store.disk)
+    if json:
+        output.document({"path": str(path), "bundles": list(frozen)})
+    else:
+        output.line(f"{path}: {', '.join(frozen)}")
+
+
+def update(
+    layers: Layers,
+    ids: OptionalIds,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="SOURCE", help="Ask this source instead, e.g. hf:OWNER/NAME."),
+    ] = None,
+    endpoint: Endpoint = None,
+    connections: Connections = 4,
+    limit_rate: LimitRate = None,
+    offline: Offline = False,
+    json: Json = False,
+) -> None:
+    """Move installed bundles to what their sources have now; only what changed is fetched."""
+    from tokforge_models.cli.progress import bar
+    from tokforge_models.cli.pulling import Failed, Outcome, conclude, telling
+    from tokforge_models.cli.world import World, this_command
+    from tokforge_models.errors import TokforgeError
+    from tokforge_models.sources import openers
+    from tokforge_models.updating import update as update_bundle
+
+    world = World.open(layers)
+    ready = [one.id for one in world.store.statuses() if one.state is State.READY]
+    wanted = [world.find(id) for id in ids or ready]
+    network = Network(
+        endpoint=endpoint,
+        connections=connections,
+        limit_rate=bytes_a_second(limit_rate),
+        offline=offline,
+    )
+    outcomes: list[Outcome] = []
+    with bar() as progress:
+        for bundle in wanted:
+            if not ids and not bundle.sources:
+                output.note(f"{bundle.id} has no public address and stays as it is")
+                continue
+            contacts = telling(bundle.id, progress)
+            try:
+                updated = update_bundle(
+                    bundle,
+                    world.store,
+                    source=source,
+                    progress=progress,
+                    command=this_command(),
+                    fetchers=openers(network, contacts),
+                )
+            except TokforgeError as error:
+                failed = Failed(bundle.id, world.store.status(bundle.id).state, error)
+                outcomes.append(Outcome(failed, contacts.hosts))
+                continue
+            outcomes.append(Outcome(updated.pulled, contacts.hosts))
+            if updated.changed:
+                output.note(
+                    f"{bundle.id} was at {updated.before}; that stays until: "
+                    "tokforge prune --unused"
+                )
+    conclude(outcomes, json)
+
+
+def prune(
+    partials: Annotated[
+        bool, typer.Option("--partials", help="Downloads that did not end.")
+    ] = False,
+    unused: Annotated[
+        bool, typer.Option("--unused", help="Revisions that are not the one in use.")
+    ] = False,
+    older_than: Annotated[
+        float | None,
+        typer.Option(min=0.0, metavar="DAYS", help="Only what did not change for so many days."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would go; remove nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Remove what nobody needs; without an option, show what that would be."""
+    from tokforge_models.cli.world import this_command
+    from tokforge_models.pruning import DAY_SECONDS, Kind, find_litter, sweep
+    from tokforge_models.store import Store
+
+    asked = partials or unused or older_than is not None
+    both = not (partials or unused)
+    kinds = [
+        kind for kind, wanted in ((Kind.PARTIAL, partials), (Kind.UNUSED, unused)) if wanted or both
+    ]
+    store = Store()
+    seconds = (older_than or 0.0) * DAY_SECONDS
+    litter = find_litter(store, kinds, older_than_seconds=seconds)
+    removes = asked and not dry_run
+    if removes:
+        litter = sweep(store, litter, command=this_command())
+    if json:
+        output.document({"removed": removes, "litter": [asdict(one) for one in litter]})
+        return
+    for one in litter:
+        output.line(f"{one.id} {one.revision}: {one.kind}, {output.size(one.bytes)}")
+    freed = output.size(sum(one.bytes for one in litter))
+    if removes:
+        output.line(f"{freed} freed")
+    else:
+        output.line(f"{freed} could go: --partials, --unused, --older-than DAYS")

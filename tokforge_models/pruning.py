@@ -1,0 +1,116 @@
+"""Take out of the store what nobody needs: only what was asked for, and never what is in use."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tokforge_models.disk import is_plain_folder
+from tokforge_models.errors import IntegrityError
+from tokforge_models.removal import bytes_on_disk
+from tokforge_models.store import OURS, Store
+
+_PATIENCE_SECONDS = 10.0
+DAY_SECONDS = 86_400.0
+
+
+class Kind(StrEnum):
+    """Why something is not needed."""
+
+    PARTIAL = "partial"
+    UNUSED = "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Litter:
+    """A revision, or what lies beside the files of one, that is not needed.
+
+    Attributes:
+        id: the bundle.
+        revision: the revision.
+        kind: a partial one, or a whole one that is not the one in use.
+        bytes: that its removal frees.
+        age_seconds: since something in it changed.
+    """
+
+    id: str
+    revision: str
+    kind: Kind
+    bytes: int
+    age_seconds: float
+
+
+def find_litter(
+    store: Store, kinds: Iterable[Kind], *, older_than_seconds: float = 0.0
+) -> tuple[Litter, ...]:
+    """Everything of these kinds that did not change for so long; removes nothing."""
+    chosen = frozenset(kinds)
+    return tuple(
+        litter
+        for status in store.statuses()
+        for litter in _of_bundle(store, status.id)
+        if litter.kind in chosen and litter.age_seconds >= older_than_seconds
+    )
+
+
+def sweep(store: Store, litter: Iterable[Litter], *, command: str) -> tuple[Litter, ...]:
+    """Remove what `find_litter` found and is litter still.
+
+    Raises:
+        Refused: a running command works on a bundle or uses it; the message names it.
+        StorageError: something may not be removed.
+    """
+    removed = []
+    for one in litter:
+        with (
+            store.lock(one.id, command, _PATIENCE_SECONDS),
+            store.locks(one.id).unclaimed(),
+        ):
+            still = {(other.revision, other.kind) for other in _of_bundle(store, one.id)}
+            if (one.revision, one.kind) in still:
+                _remove(store, one)
+                removed.append(one)
+    return tuple(removed)
+
+
+def _of_bundle(store: Store, id: str) -> Iterator[Litter]:
+    current = store.current(id)
+    for revision in store.revisions(id):
+        folder = store.revision_folder(id, revision)
+        if revision == current:
+            if left := _leftovers(folder):
+                yield _litter(id, revision, Kind.PARTIAL, folder, left)
+        elif any(path.is_file() for path in folder.rglob("*")):
+            kind = Kind.UNUSED if _is_whole(store, id, revision) else Kind.PARTIAL
+            yield _litter(id, revision, kind, folder, [folder])
+
+
+def _litter(id: str, revision: str, kind: Kind, folder: Path, parts: list[Path]) -> Litter:
+    newest = max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
+    freed = sum(bytes_on_disk(part) for part in parts)
+    return Litter(id, revision, kind, freed, max(time.time() - newest, 0.0))
+
+
+def _is_whole(store: Store, id: str, revision: str) -> bool:
+    try:
+        store.manifest(id, revision)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _leftovers(folder: Path) -> list[Path]:
+    ours = folder / OURS
+    return sorted(ours.glob("*.part")) if is_plain_folder(ours) else []
+
+
+def _remove(store: Store, litter: Litter) -> None:
+    folder = store.revision_folder(litter.id, litter.revision)
+    if litter.revision == store.current(litter.id):
+        for path in (*_leftovers(folder), folder / OURS / "journal"):
+            store.disk.remove(path)
+    else:
+        store.disk.remove_tree(folder)
