@@ -19,9 +19,16 @@ from store_kit import (
     write_files,
 )
 from tokforge_models.bundle import BundleFile, FileRole
-from tokforge_models.errors import IntegrityError, Refused, StorageError, UnknownBundle
+from tokforge_models.errors import (
+    IntegrityError,
+    Refused,
+    StorageError,
+    UnknownBundle,
+    UsageError,
+)
 from tokforge_models.exporting import export_bundle
 from tokforge_models.importing import import_bundle
+from tokforge_models.progress import Event
 from tokforge_models.pulling import pull
 from tokforge_models.store import Store
 
@@ -152,3 +159,54 @@ def test_a_fault_at_any_step_is_mended_by_the_next_export(
     else:
         raise AssertionError("the export never got through")
     assert at > 20
+
+
+def test_of_two_exports_to_one_folder_one_is_refused(store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    second: list[Refused] = []
+
+    def meanwhile(event: Event) -> None:
+        if not second:
+            with pytest.raises(Refused, match="another command is exporting to") as caught:
+                export_bundle(store, "demo", out, bundle=BUNDLE)
+            second.append(caught.value)
+
+    export_bundle(store, "demo", out, bundle=BUNDLE, progress=meanwhile)
+    assert second
+    assert names(out) == set(FILES)
+
+
+class SpoiledDisk(FastDisk):
+    """A disk that keeps other bytes than it was given."""
+
+    def _append(self, path: Path, data: bytes) -> None:
+        super()._append(path, bytes(len(data)))
+
+
+def test_what_was_written_is_hashed_not_what_was_read(store: Store, tmp_path: Path) -> None:
+    spoiled = Store(store.home, SpoiledDisk(), SEGMENT)
+    with pytest.raises(IntegrityError, match="is not what was verified"):
+        export_bundle(spoiled, "demo", tmp_path / "out", bundle=BUNDLE)
+    assert names(tmp_path / "out") == set()
+
+
+def test_what_killed_exports_left_is_swept(store: Store, tmp_path: Path) -> None:
+    left = {"llm.mnn.0123456789ab.part": b"x", ".tokforge-export.lock": b""}
+    out = write_files(tmp_path / "out", left)
+    export_bundle(store, "demo", out, bundle=BUNDLE)
+    assert names(out) == set(FILES)
+    mine = write_files(tmp_path / "mine", {"llm.mnn.part": b"mine"})
+    with pytest.raises(Refused, match="is not empty"):
+        export_bundle(store, "demo", mine, bundle=BUNDLE)
+
+
+def test_a_folder_where_a_file_belongs_is_named(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "out" / "llm.mnn").mkdir(parents=True)
+    with pytest.raises(StorageError, match=r"llm\.mnn is in the way") as caught:
+        export_bundle(store, "demo", tmp_path / "out", bundle=BUNDLE)
+    assert "move it away" in caught.value.hint
+
+
+def test_the_home_of_nobody(store: Store) -> None:
+    with pytest.raises(UsageError, match="~nosuchuser"):
+        export_bundle(store, "demo", Path("~nosuchuser/out"), bundle=BUNDLE)

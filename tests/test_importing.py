@@ -142,6 +142,8 @@ def test_a_known_bundle_needs_what_its_configuration_and_the_registry_ask(
 def test_what_is_not_a_folder(store: Store, tmp_path: Path, folder: Path) -> None:
     with pytest.raises(UsageError, match="is not there"):
         import_bundle(store, tmp_path / "missing", "mine")
+    with pytest.raises(UsageError, match="~nosuchuser"):
+        import_bundle(store, Path("~nosuchuser/x"), "mine")
     with pytest.raises(UsageError, match="cannot be the id"):
         import_bundle(store, folder, "../x")
     assert not store.home.exists()

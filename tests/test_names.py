@@ -8,13 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tokforge_models.errors import Refused
+from tokforge_models.errors import Refused, UsageError
 from tokforge_models.names import (
     fault_in_path,
     fault_in_paths,
     inside,
     is_bundle_id,
     is_revision,
+    users_path,
 )
 
 
@@ -173,3 +174,20 @@ def test_revisions(text: str) -> None:
 )
 def test_not_revisions(text: str) -> None:
     assert not is_revision(text)
+
+
+def test_what_a_person_writes_becomes_absolute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert users_path(Path("~/x")) == users_path(Path("x")) == tmp_path / "x"
+    assert users_path(Path("x"), tmp_path / "base") == tmp_path / "base" / "x"
+    assert users_path(Path("~/x"), tmp_path / "base") == tmp_path / "x"
+
+
+def test_a_person_who_is_nobody_here() -> None:
+    with pytest.raises(UsageError, match="'~nosuchuser/x' cannot be a path here") as caught:
+        users_path(Path("~nosuchuser/x"))
+    assert caught.value.hint

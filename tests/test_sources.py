@@ -120,3 +120,17 @@ def test_which_sources_are_tried() -> None:
         choose_sources(bundle_of(FILES, sources=()), None, FETCHERS)
     assert "tokforge import DIR --as demo" in caught.value.hint
     assert caught.value.exit_code == 4
+
+
+def test_the_home_of_nobody() -> None:
+    bundle = bundle_of(make_files(), sources=(Source("path", "~nosuchuser/x"),))
+    with pytest.raises(UsageError, match="~nosuchuser"):
+        choose_sources(bundle, "path:~nosuchuser/x", FETCHERS)
+    with pytest.raises(UsageError, match="~nosuchuser"):
+        FETCHERS["path"](bundle.sources[0], bundle)
+
+
+def test_a_folder_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(FetchError, match="is not there") as caught:
+        FolderFetcher(tmp_path / "missing", "path:missing").listing()
+    assert caught.value.hint

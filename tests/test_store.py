@@ -263,3 +263,8 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert Store().home == tmp_path / "x"
     monkeypatch.setenv("TOKFORGE_HOME", "")
     assert default_home().name == "tokforge"
+
+
+def test_the_home_of_nobody() -> None:
+    with pytest.raises(UsageError, match="~nosuchuser"):
+        Store(Path("~nosuchuser/store"))

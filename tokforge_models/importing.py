@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tokforge_models.bundle import Bundle, Role, Source
 from tokforge_models.errors import UsageError
+from tokforge_models.names import users_path
 from tokforge_models.offer import Ask, foreign_offer
 from tokforge_models.progress import Progress, silent
 from tokforge_models.pulling import PATIENCE_SECONDS, Pulled, take, waiting_events
@@ -49,9 +50,13 @@ def import_bundle(
     """
     began = time.monotonic()
     store.folder(id)
-    directory = directory.expanduser().absolute()
+    directory = users_path(directory)
     if not directory.is_dir():
-        raise UsageError(f"{directory} is not there", expected="a folder with the bundle's files")
+        raise UsageError(
+            f"{directory} is not there",
+            expected="a folder with the bundle's files",
+            hint=f"tokforge import DIR --as {id}",
+        )
     target = bundle or Bundle(id, name=id, role=role or Role.CHAT, family="")
     source = Source("path", str(directory))
     fetcher = FETCHERS["path"](source, target)

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-from tokforge_models.errors import Refused
+from tokforge_models.errors import Refused, UsageError
 
 MAX_PART_BYTES = 255
 MAX_PATH_BYTES = 1024
@@ -131,3 +131,22 @@ def inside(folder: Path, path: str) -> Path:
     if fault := fault_in_path(path):
         raise Refused(f"the file name {path[:80]!r} {fault}", expected="a relative path")
     return folder.joinpath(*path.split("/"))
+
+
+def users_path(path: Path, base: Path = Path()) -> Path:
+    """The absolute path of what a person wrote; ``~`` and ``~name`` are homes.
+
+    Args:
+        path: what was written.
+        base: the folder that a relative one is relative to.
+
+    Raises:
+        UsageError: nobody has that name here, or the system knows no such path.
+    """
+    try:
+        return (base / path.expanduser()).absolute()
+    except (RuntimeError, ValueError, OSError) as error:
+        raise UsageError(
+            f"{str(path)[:80]!r} cannot be a path here: {error}",
+            hint="write the whole path",
+        ) from error

@@ -17,7 +17,7 @@ from typing import Protocol, get_args
 from tokforge_models.bundle import Bundle, Source, SourceKind
 from tokforge_models.disk import open_plain
 from tokforge_models.errors import FetchError, UsageError
-from tokforge_models.names import fault_in_path, inside
+from tokforge_models.names import fault_in_path, inside, users_path
 from tokforge_models.network import Contacts, Network
 
 _CHUNK_BYTES = 1024 * 1024
@@ -111,7 +111,11 @@ class FolderFetcher:
         files: list[RemoteFile] = []
         notes: list[str] = []
         if not self._root.is_dir():
-            raise FetchError(f"{self._name} is not there", expected=f"a folder at {self._root}")
+            raise FetchError(
+                f"{self._name} is not there",
+                expected=f"a folder at {self._root}",
+                hint="name a folder that is there, or leave out --source",
+            )
         try:
             for path in self._walk():
                 name = path.relative_to(self._root).as_posix()
@@ -166,7 +170,10 @@ class FolderFetcher:
                 yield Path(folder, name)
 
     def _cannot(self, doing: str, path: str, error: OSError) -> FetchError:
-        return FetchError(f"cannot {doing} {path} of {self._name}: {error.strerror or error}")
+        return FetchError(
+            f"cannot {doing} {path} of {self._name}: {error.strerror or error}",
+            hint="run the same command again once it can be read",
+        )
 
 
 def _raise(error: OSError) -> None:
@@ -179,7 +186,7 @@ Opener = Callable[[Source, Bundle], Fetcher]
 def _open_path(source: Source, bundle: Bundle) -> Fetcher:
     """A relative path of a registry entry is relative to the file that has the entry."""
     base = Path(bundle.defined_in).parent if source in bundle.sources else Path()
-    return FolderFetcher((base / Path(source.location).expanduser()).absolute(), str(source))
+    return FolderFetcher(users_path(Path(source.location), base), str(source))
 
 
 def _open_package(source: Source, _bundle: Bundle) -> Fetcher:
@@ -250,7 +257,7 @@ def _absolute(source: Source) -> Source:
     """A folder that the user names is relative to where the user is."""
     if source.kind != "path":
         return source
-    return Source("path", str(Path(source.location).expanduser().absolute()))
+    return Source("path", str(users_path(Path(source.location))))
 
 
 def choose_sources(

@@ -35,7 +35,7 @@ from tokforge_models.installed import Installed
 from tokforge_models.journal import read_journal
 from tokforge_models.locks import Holder, Locks, no_matter
 from tokforge_models.manifest import Entry, Manifest, Stamp, read_manifest, to_bytes
-from tokforge_models.names import inside, is_bundle_id, is_revision
+from tokforge_models.names import inside, is_bundle_id, is_revision, users_path
 from tokforge_models.pins import PinFile
 
 OURS = ".tokforge"
@@ -110,12 +110,15 @@ class Store:
         home: root of the store; None means $TOKFORGE_HOME, else the user data directory.
         disk: how everything is written.
         segment_bytes: length of the segments that are verified, resumed and mended one by one.
+
+    Raises:
+        UsageError: `home` is no path here.
     """
 
     def __init__(
         self, home: Path | None = None, disk: Disk | None = None, segment_bytes: int = SEGMENT_BYTES
     ) -> None:
-        self.home = (home or default_home()).expanduser().absolute()
+        self.home = users_path(home or default_home())
         self.disk = disk or Disk()
         self.segment_bytes = segment_bytes
         self.pins = PinFile(self.home / "pins.json", self.disk)
@@ -360,12 +363,19 @@ def place_for(folder: Path, path: str, disk: Disk) -> Path:
 
     Raises:
         Refused: the name is not safe.
-        StorageError: a link or a file is in the way.
+        StorageError: a link or a file is in the way, or a folder in the file's own place.
     """
     final = inside(folder, path)
     parts = path.split("/")
     for depth in range(1, len(parts)):
         refuse_link(folder.joinpath(*parts[:depth]))
+    if is_plain_folder(final):
+        raise StorageError(
+            f"{final} is in the way",
+            expected="a file",
+            got="a folder",
+            hint="move it away, then run the same command again",
+        )
     disk.make_folder(final.parent)
     return final
 
