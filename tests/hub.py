@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -106,9 +107,9 @@ class Repo:
 
 
 class Hub:
-    """The hub, from `start` (or entering a `with`) to `close`."""
+    """The hub, from entering a `with` to `close`; with `tls`, only its files' host is plain."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.repos: dict[str, Repo] = {}
         self.requests: list[Request] = []
         self.sent = 0
@@ -118,8 +119,9 @@ class Hub:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._open: set[socket.socket] = set()
-        self._servers = [_Server(self, "hub"), _Server(self, "cdn")]
-        self.url = f"http://127.0.0.1:{self._servers[0].server_port}"
+        self._servers = [_Server(self, "hub", tls), _Server(self, "cdn", None)]
+        scheme = "https" if tls else "http"
+        self.url = f"{scheme}://127.0.0.1:{self._servers[0].server_port}"
         self.cdn_url = f"http://localhost:{self._servers[1].server_port}"
 
     def __enter__(self) -> Hub:
@@ -352,10 +354,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, hub: Hub, name: str) -> None:
+    def __init__(self, hub: Hub, name: str, tls: ssl.SSLContext | None) -> None:
         self.hub = hub
         self.name = name
         super().__init__(("127.0.0.1", 0), _Handler)
+        if tls:
+            self.socket = tls.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away is what the tests are about."""
@@ -642,7 +648,7 @@ def _ranged(request: Request, data: bytes | Path, headers: dict[str, str]) -> Re
 
 
 @contextmanager
-def running() -> Iterator[Hub]:
+def running(tls: ssl.SSLContext | None = None) -> Iterator[Hub]:
     """A hub for one test."""
-    with Hub() as hub:
+    with Hub(tls) as hub:
         yield hub

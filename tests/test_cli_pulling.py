@@ -182,6 +182,24 @@ def test_kills_cost_at_most_the_segments_in_flight(hub: Hub, tmp_path: Path) -> 
     assert hub.sent - begin <= size + kills * 4 * (8 << 20)
 
 
+def test_a_repair_fetches_only_the_damaged_segment(hub: Hub) -> None:
+    files = make_files(weight_bytes=20 << 20)
+    hub.commit(REPO, dict(files))
+    weight = Path(only(command("pull", "demo"))["path"], "llm.mnn.weight")
+    with weight.open("r+b") as stream:
+        stream.seek(9 << 20)
+        stream.write(b"rot")
+    hub.requests.clear()
+    before = hub.sent
+    ended = command("verify", "demo", "--repair")
+    assert ended.code == 0, ended
+    assert ended.document["ok"]
+    assert weight.read_bytes() == files["llm.mnn.weight"]
+    (asked,) = {seen.range for seen in hub.requests if seen.path.endswith("weight")}
+    assert asked == (8 << 20, 16 << 20)
+    assert hub.sent - before < (8 << 20) + 10_000
+
+
 def test_lock_pull_locked_update_and_prune(hub: Hub, tmp_path: Path) -> None:
     first = hub.repos[REPO].head
     only(command("pull", "demo"))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -104,12 +108,11 @@ def test_a_redirect_to_another_port_takes_no_token_along(hub: Hub, code: int) ->
 
 
 def test_netrc_and_cookies_stay_here(
-    hub: Hub, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    netrc = f"{tmp_path}/netrc"
-    with open(netrc, "w", encoding="utf-8") as stream:  # noqa: PTH123
-        stream.write("machine 127.0.0.1 login me password secret\n")
-    monkeypatch.setenv("NETRC", netrc)
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(netrc))
 
     def bake(reply: Reply) -> Reply:
         reply.headers["Set-Cookie"] = "crumb=1; Path=/"
@@ -131,6 +134,30 @@ def test_the_environments_proxy_is_used(hub: Hub, monkeypatch: pytest.MonkeyPatc
     address = f"http://nowhere.invalid/static/{REPO}/file"
     assert read(client_of(hub), address) == DATA
     assert hub.paths() == [f"/static/{REPO}/file"]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_https_is_not_left_and_a_stranger_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    about = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*words.split(), *about, *made], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with running(tls) as secure:
+        secure.commit(REPO, {"file": DATA, "small": b"small"})
+        with pytest.raises(FetchError, match="is not who it says"):
+            read(client_of(secure), url(secure))
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+        with pytest.raises(FetchError, match="from https to plain http, to localhost"):
+            read(client_of(secure), url(secure))
+        assert not [seen for seen in secure.requests if seen.host == "cdn"]
+        asked = Asked(0, 5, 5)
+        small = client_of(secure).read(url(secure).replace("file", "small"), "x", explain, asked)
+        assert b"".join(small) == b"small"
 
 
 def test_a_server_without_ranges_is_read_by_one_at_a_time(hub: Hub) -> None:

@@ -197,7 +197,8 @@ def _parse(info: Any) -> Listing:
 
 
 def _remote_file(path: str, sibling: dict[str, Any]) -> RemoteFile:
-    size, lfs = sibling["size"], sibling.get("lfs")
+    lfs = sibling.get("lfs")
+    size = sibling["size"] if lfs is None else lfs["size"]
     if type(size) is not int or size < 0:
         raise ValueError("size")
     if lfs is None:
@@ -205,6 +206,6 @@ def _remote_file(path: str, sibling: dict[str, Any]) -> RemoteFile:
         if not (isinstance(blob, str) and _COMMIT.fullmatch(blob)):
             raise ValueError("blobId")
         return RemoteFile(path, size, validator=blob, blob_sha1=blob)
-    if not is_sha256(lfs["sha256"]) or lfs["size"] != size:
+    if not is_sha256(lfs["sha256"]):
         raise ValueError("lfs")
     return RemoteFile(path, size, sha256=lfs["sha256"], validator=lfs["sha256"])
