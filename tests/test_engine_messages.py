@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokforge_engine.decoding import Token
-from tokforge_engine.generation import GenerateOptions, Message, Piece
+from tokforge_engine.generation import GenerateOptions, Message, Piece, Run
 from tokforge_engine.messages import BadMessage, Cancel, Generate, Part, Phase, read, write
 
 
@@ -18,7 +18,7 @@ from tokforge_engine.messages import BadMessage, Cancel, Generate, Part, Phase, 
     "message",
     [
         Generate(3, (Message("user", "schöne Grüße"),), GenerateOptions(stop=("x",))),
-        Part(3, Piece("text", (Token(5, "draft"), Token(6)))),
+        Part(3, Piece((Run("te", "draft"), Run("xt", None)), (Token(5, "draft"), Token(6)))),
         Cancel(3),
         Phase("loading"),
     ],

@@ -74,6 +74,9 @@ def test_pieces_join_to_the_result(session):
     assert result.completion_tokens == len(result.token_ids) == 40
     assert result.finish_reason == "length"
     assert {token.drafted_by for token in tokens} <= {None, "demo-draft"}
+    runs = [run for piece in pieces for run in piece.runs]
+    assert all(run.text for run in runs)
+    assert {run.drafted_by for run in runs} == {token.drafted_by for token in tokens}
     drafted = sum(token.drafted_by is not None for token in tokens)
     assert drafted == result.stats.accepted
     assert result.stats.emitted == 40 == 1 + result.stats.rounds + result.stats.accepted

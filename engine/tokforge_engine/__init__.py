@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Incompatible,
         InvalidRequest,
     )
-    from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+    from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run
     from tokforge_engine.sampling import Sampling
     from tokforge_engine.session import Generation, Session
     from tokforge_engine.settings import ModelSpec, RuntimeSettings
@@ -39,6 +39,7 @@ __all__ = [
     "ModelSpec",
     "Piece",
     "Result",
+    "Run",
     "RuntimeSettings",
     "Said",
     "Sampling",

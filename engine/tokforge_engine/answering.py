@@ -16,7 +16,7 @@ from tokforge_engine.decoding import PREFILL_CHUNK, Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import Incompatible, InvalidRequest
-from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result
+from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result, Run
 from tokforge_engine.lookup import Lookup
 from tokforge_engine.messages import (
     Cancelled,
@@ -227,25 +227,32 @@ class _Pieces:
         self._request = request
         self._send = send
         self._sent_at = float("-inf")
-        self._new = ""
+        self._runs: list[Run] = []
         self._tokens: list[Token] = []
-        self._old: list[str] = []
+        self._sent: list[str] = []
 
     @property
     def text(self) -> str:
-        return "".join(self._old)
+        """What was sent."""
+        return "".join(self._sent)
 
-    def add(self, text: str, *tokens: Token) -> None:
-        self._new += text
-        self._tokens += tokens
+    def add(self, text: str, token: Token | None = None) -> None:
+        by = token.drafted_by if token else None
+        if text and self._runs and self._runs[-1].drafted_by == by:
+            self._runs[-1] = Run(self._runs[-1].text + text, by)
+        elif text:
+            self._runs.append(Run(text, by))
+        if token:
+            self._tokens.append(token)
         if time.monotonic() - self._sent_at >= _PIECE_SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        if self._new or self._tokens:
-            self._send(Part(self._request, Piece(self._new, tuple(self._tokens))))
-            self._old.append(self._new)
-            self._new, self._tokens = "", []
+        if self._runs or self._tokens:
+            piece = Piece(tuple(self._runs), tuple(self._tokens))
+            self._send(Part(self._request, piece))
+            self._sent.append(piece.text)
+            self._runs, self._tokens = [], []
             self._sent_at = time.monotonic()
 
 

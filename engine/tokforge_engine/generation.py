@@ -80,17 +80,35 @@ class GenerateOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of text with one origin.
+
+    Attributes:
+        text: whole characters, at least one.
+        drafted_by: who guessed the token with which it became certain; None for the target.
+    """
+
+    text: str
+    drafted_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of the answer, as soon as it is certain.
 
     Attributes:
-        text: whole characters; the texts of all pieces together are the answer.
+        runs: its text, by origin; the texts of all pieces together are the answer.
         tokens: the tokens that came with it; a character or a possible stop text may be held
             back, so a piece may have tokens and no text.
     """
 
-    text: str
+    runs: tuple[Run, ...]
     tokens: tuple[Token, ...]
+
+    @property
+    def text(self) -> str:
+        """Whole characters, perhaps none."""
+        return "".join(run.text for run in self.runs)
 
 
 @dataclass(frozen=True, slots=True)

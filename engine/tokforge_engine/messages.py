@@ -19,7 +19,7 @@ from typing import IO
 
 from tokforge_engine.bundle_check import CheckedBundle
 from tokforge_engine.decoding import Token
-from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run
 from tokforge_engine.sampling import Sampling
 from tokforge_engine.settings import Numerics, RuntimeSettings
 from tokforge_engine.statistics import DrafterCount, Statistics
@@ -141,7 +141,7 @@ _VALUES = {
         *(Load, LoadModel, Generate, Cancel),
         *(Phase, Ready, Prefilled, Part, Finished, Cancelled, Failed),
         *(CheckedBundle, RuntimeSettings, GenerateOptions, Sampling, Message),
-        *(Piece, Result, Statistics, DrafterCount, Token, type(Path())),
+        *(Piece, Run, Result, Statistics, DrafterCount, Token, type(Path())),
     )
 }
 

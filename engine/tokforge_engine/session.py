@@ -98,6 +98,11 @@ class Session:
         """Process id of the worker."""
         return self._worker.pid
 
+    @property
+    def max_d(self) -> int:
+        """The largest draft length that a request may ask for."""
+        return self._max_d
+
     def close(self) -> None:
         """End the process, at the latest after half a second. May be called again."""
         self._worker.end()

@@ -10,6 +10,7 @@ import typer
 from tokforge_engine.errors import EngineError
 from tokforge_models.cli import (
     bundles,
+    chat,
     output,
     pairing,
     pulling,
@@ -51,6 +52,7 @@ def _root(
 
 
 running.add_to(app)
+chat.add_to(app)
 pairing.add_to(app)
 pulling.add_to(app)
 bundles.add_to(app)

@@ -89,6 +89,14 @@ PresencePenalty = Annotated[
 Seed = Annotated[
     int | None, typer.Option("--seed", metavar="N", help="The same seed draws the same text.")
 ]
+Thinking = Annotated[
+    bool | None,
+    typer.Option(
+        "--thinking/--no-thinking",
+        help="Whether the model may think before it answers, where its template knows of it.",
+        show_default=False,
+    ),
+]
 NumericsMode = Annotated[
     Literal["fast", "exact"],
     typer.Option("--numerics", help="exact: paired text is plain text to the bit, at a cost."),

@@ -27,6 +27,7 @@ from tokforge_models.cli.options import (
     Seed,
     Target,
     Temperature,
+    Thinking,
     Threads,
     TopK,
     TopP,
@@ -68,6 +69,7 @@ def run(
     memory: Memory = None,
     precision: Precision = None,
     numerics: NumericsMode = "fast",
+    thinking: Thinking = None,
     temperature: Temperature = 0.0,
     top_p: TopP = 1.0,
     top_k: TopK = 0,
@@ -96,22 +98,26 @@ def run(
     )
     question = _question(prompt)
     world = World.open(layers)
-    overrides = _overrides(threads, backend, memory, precision, d, samples=sampling.draws)
+    overrides = overrides_of(threads, backend, memory, precision, d, samples=sampling.draws)
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     chat = [*([Message("system", system)] if system else []), Message("user", question)]
     insist = draft not in {"auto", "none"}
     with open_pair(world, resolved, insist=insist, numerics=numerics) as pair:
         if not json:
-            output.note(_headline(pair.resolution))
+            output.note(headline(pair.resolution))
         options = GenerateOptions(
-            max_tokens=max_tokens, d=pair.d, stop=tuple(stop), sampling=sampling
+            max_tokens=max_tokens,
+            d=pair.d,
+            stop=tuple(stop),
+            enable_thinking=thinking,
+            sampling=sampling,
         )
         result = _stream(pair.session, chat, options, show=not json)
     if json:
         output.document(run_document(result, pair.resolution))
         return
     if stats:
-        output.note(_figures(result))
+        output.note(figures(result))
 
 
 def _question(prompt: str | None) -> str:
@@ -129,7 +135,7 @@ def _question(prompt: str | None) -> str:
     return prompt
 
 
-def _overrides(
+def overrides_of(
     threads: int | None,
     backend: str | None,
     memory: str | None,
@@ -138,21 +144,31 @@ def _overrides(
     *,
     samples: bool,
 ) -> Overrides:
+    """What the flags of a command ask for; `samples`: whether tokens are drawn."""
     from tokforge_models.resolution import Overrides
 
-    length = _draft_length(d) if d is not None else None
+    length = draft_length(d) if d is not None else None
     both = Settings(threads=threads, memory=memory, precision=precision)
     # A draft stays on the CPU, where a small model is fastest, whatever the target runs on.
     target = Settings(backend=backend, sampler="mixed" if samples else None).over(both)
     return Overrides(target=target, draft=both, d=length)
 
 
-def _draft_length(text: str) -> int | Literal["auto"]:
+def draft_length(text: str) -> int | Literal["auto"]:
+    """A draft length as a person writes it.
+
+    Raises:
+        UsageError: it is neither a number nor ``auto``.
+    """
     if text == "auto":
         return "auto"
-    if text.isascii() and text.isdigit():
+    from tokforge_engine.settings import MAX_D
+
+    if text in map(str, range(MAX_D + 1)):
         return int(text)
-    raise UsageError("-d takes a number of tokens", expected="auto or 0 to 15", got=repr(text[:20]))
+    raise UsageError(
+        "-d takes a number of tokens", expected=f"auto or 0 to {MAX_D}", got=repr(text[:20])
+    )
 
 
 def _stream(
@@ -167,12 +183,14 @@ def _stream(
     return generation.result
 
 
-def _headline(resolution: Resolution) -> str:
+def headline(resolution: Resolution) -> str:
+    """Who runs with whom and why, in a line."""
     draft = resolution.draft.id if resolution.draft else "no draft"
     return f"{resolution.target.id} with {draft}: {resolution.reason}"
 
 
-def _figures(result: Result) -> str:
+def figures(result: Result) -> str:
+    """Counts and times of an answer, in a line."""
     stats = result.stats
     kept = "nothing drafted"
     if stats.drafted:
@@ -249,7 +267,7 @@ def demo(layers: Layers, json: Json = False) -> None:
         ):
             say(f"verify   {report.id}: {'ok' if report.ok else report.state}, by sha256")
     resolved = world.resolve("demo-chat")
-    say(f"resolve  {_headline(resolved.resolution)}")
+    say(f"resolve  {headline(resolved.resolution)}")
     with open_pair(world, resolved, insist=True) as pair:
         say(f"run      {_DEMO_PROMPT!r}, paired (d {pair.d}) and plain in turn")
         paired_options = GenerateOptions(max_tokens=_DEMO_TOKENS, d=pair.d)

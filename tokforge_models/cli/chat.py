@@ -1,0 +1,252 @@
+"""`tokforge chat`: a conversation in the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tokforge_models.cli import output
+from tokforge_models.cli.options import (
+    Backend,
+    Draft,
+    DraftLength,
+    Layers,
+    Memory,
+    MinP,
+    NumericsMode,
+    Precision,
+    PresencePenalty,
+    RepetitionPenalty,
+    Seed,
+    Target,
+    Temperature,
+    Thinking,
+    Threads,
+    TopK,
+    TopP,
+)
+from tokforge_models.cli.running import draft_length, figures, headline, overrides_of
+from tokforge_models.errors import TokforgeError, UsageError
+
+if TYPE_CHECKING:
+    from tokforge_engine import GenerateOptions, Message, Result, Said
+    from tokforge_models.cli.pair import Pair
+
+_HELP = """\
+/draft auto|none|lookup  who guesses from now on
+/d auto|N                how many tokens are guessed a round
+/stats                   figures of the last answer
+/reset                   begin a new conversation
+/save FILE               write the conversation to a new file, as JSON
+/help                    this list
+Ctrl+C stops an answer, Ctrl+D ends the chat."""
+_DRAFTED, _LOOKED_UP, _THOUGHT, _PLAIN = "\x1b[32m", "\x1b[36m", "\x1b[2m", "\x1b[0m"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's command to the root command."""
+    app.command()(chat)
+
+
+def chat(
+    target: Target,
+    layers: Layers,
+    draft: Draft = "auto",
+    d: DraftLength = None,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1)] = 1024,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="System message.")] = None,
+    threads: Threads = None,
+    backend: Backend = None,
+    memory: Memory = None,
+    precision: Precision = None,
+    numerics: NumericsMode = "fast",
+    thinking: Thinking = None,
+    temperature: Temperature = 0.0,
+    top_p: TopP = 1.0,
+    top_k: TopK = 0,
+    min_p: MinP = 0.0,
+    repetition_penalty: RepetitionPenalty = 1.0,
+    presence_penalty: PresencePenalty = 0.0,
+    seed: Seed = None,
+) -> None:
+    """Talk with a target and its draft; each turn reads only what is new."""
+    from tokforge_engine import GenerateOptions, Message, Sampling
+    from tokforge_models.cli.pair import open_pair
+    from tokforge_models.cli.world import World
+
+    sampling = Sampling(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        seed=seed,
+    )
+    world = World.open(layers)
+    overrides = overrides_of(threads, backend, memory, precision, d, samples=sampling.draws)
+    resolved = world.resolve(target, draft=draft, overrides=overrides)
+    beginning = [Message("system", system)] if system else []
+    insist = draft not in {"auto", "none"}
+    with open_pair(world, resolved, insist=insist, numerics=numerics) as pair:
+        output.note(headline(pair.resolution))
+        options = GenerateOptions(
+            max_tokens=max_tokens, d=pair.d, enable_thinking=thinking, sampling=sampling
+        )
+        talk = Talk(pair, options, beginning)
+        for line in _lines():
+            talk.take(line)
+
+
+class Talk:
+    """A conversation: what was said so far, and how the next answer is made.
+
+    Args:
+        pair: loaded.
+        options: of the first answer; commands change them.
+        beginning: messages that every conversation begins with.
+    """
+
+    def __init__(self, pair: Pair, options: GenerateOptions, beginning: list[Message]) -> None:
+        self._pair = pair
+        self._options = options
+        self._first_d = options.d
+        self._beginning = beginning
+        self._messages = list(beginning)
+        self._colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self._last: Result | None = None
+
+    def take(self, line: str) -> None:
+        """Do what a line says: a command, or a message to answer."""
+        if not line.strip():
+            return
+        try:
+            if line.startswith("/"):
+                self._command(*line[1:].strip().partition(" ")[::2])
+            else:
+                self._answer(line)
+        except TokforgeError as failed:
+            output.error(failed.kind, failed.message, failed.hint, as_json=False)
+
+    def _answer(self, text: str) -> None:
+        from tokforge_engine import InvalidRequest, Message, ThinkSplitter
+
+        answer: list[str] = []
+        try:
+            chat = [*self._messages, Message("user", text)]
+            generation = self._pair.session.generate(chat, self._options)
+        except InvalidRequest as refused:
+            output.error(refused.kind, refused.message, refused.hint, as_json=False)
+            return
+        splitter = ThinkSplitter()
+        try:
+            for piece in generation:
+                for run in piece.runs:
+                    answer.append(run.text)
+                    for said in splitter.add(run.text):
+                        self._show(said, run.drafted_by)
+            self._last = generation.result
+        except KeyboardInterrupt:
+            generation.close()
+            output.note("(stopped)")
+        except InvalidRequest as refused:
+            output.error(refused.kind, refused.message, "/reset", as_json=False)
+            return
+        for said in splitter.finish():
+            self._show(said, None)
+        output.stream("\n")
+        self._messages = [*chat, Message("assistant", "".join(answer))]
+
+    def _show(self, said: Said, drafted_by: str | None) -> None:
+        colour = _THOUGHT if said.thought else ""
+        if drafted_by is not None:
+            colour += _LOOKED_UP if drafted_by == "lookup" else _DRAFTED
+        if colour and self._colours:
+            sys.stdout.write(f"{colour}{output.printable(said.text)}{_PLAIN}")
+            sys.stdout.flush()
+        else:
+            output.stream(said.text)
+
+    def _command(self, name: str, rest: str) -> None:
+        rest = rest.strip()
+        match name:
+            case "draft":
+                self._choose_drafter(rest)
+            case "d":
+                self._choose_length(rest)
+            case "stats":
+                output.note(figures(self._last) if self._last else "nothing was answered yet")
+            case "reset":
+                self._messages = list(self._beginning)
+                output.note("a new conversation")
+            case "save":
+                self._save(rest)
+            case "help":
+                output.note(_HELP)
+            case _:
+                raise UsageError(f"there is no command /{name}", hint="/help")
+
+    def _choose_drafter(self, who: str) -> None:
+        resolution = self._pair.resolution
+        if who == "none":
+            self._options = replace(self._options, d=0)
+        elif who == "auto" or (who == "lookup" and resolution.lookup):
+            d = self._options.d or self._first_d
+            drafter: str = "lookup" if who == "lookup" else "any"
+            self._options = replace(self._options, drafter=drafter, d=d)  # type: ignore[arg-type]
+        else:
+            raise UsageError(
+                "/draft chooses among what is loaded",
+                expected="auto, none" + (" or lookup" if resolution.lookup else ""),
+                got=repr(who[:40]),
+                hint="another draft: tokforge chat TARGET --draft ID",
+            )
+        output.note(f"draft {who}")
+
+    def _choose_length(self, text: str) -> None:
+        d, most = draft_length(text), self._pair.session.max_d
+        if d != "auto" and d > most:
+            raise UsageError("/d is out of range", expected=f"auto or 0 to {most}", got=text)
+        self._options = replace(self._options, d=d)
+        output.note(f"d {d}")
+
+    def _save(self, name: str) -> None:
+        if not name:
+            raise UsageError("/save takes the name of a new file", expected="/save FILE")
+        document = [
+            {"role": message.role, "content": message.content} for message in self._messages
+        ]
+        try:
+            with Path(name).expanduser().open("x", encoding="utf-8") as file:
+                json.dump(document, file, ensure_ascii=False, indent=2)
+        except FileExistsError:
+            raise UsageError(f"{name} exists and is kept", hint="/save another name") from None
+        except OSError as failed:
+            raise UsageError(f"{name} cannot be written ({failed.strerror})") from None
+        output.note(f"saved {len(document)} messages to {name}")
+
+
+def _lines() -> Iterator[str]:
+    """What the user enters, until Ctrl+D; with line editing and history in a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield from (line.rstrip("\n") for line in sys.stdin)
+        return
+    from prompt_toolkit import PromptSession
+
+    output.note("/help lists the commands; Ctrl+D ends")
+    session: PromptSession[str] = PromptSession()
+    while True:
+        try:
+            yield session.prompt("> ")
+        except KeyboardInterrupt:
+            # The line is dropped, as a shell does it.
+            continue
+        except EOFError:
+            return
