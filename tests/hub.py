@@ -51,7 +51,10 @@ class Request:
 
 @dataclass
 class Reply:
-    """What it gets: `data` from `start` to `stop` of a file, or of a text."""
+    """What it gets: `data` from `start` to `stop` of a file, or of a text.
+
+    `before` is called before anything is sent, `pause` after every few bytes.
+    """
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -61,6 +64,7 @@ class Reply:
     with_length: bool = True
     cut_after: int | None = None
     pause: Callable[[int], None] | None = None
+    before: Callable[[], object] | None = None
 
     @property
     def length(self) -> int:
@@ -398,6 +402,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def _send(self, reply: Reply) -> None:
+        if reply.before:
+            reply.before()
         lines = [f"HTTP/1.1 {reply.status} {self.responses.get(reply.status, ('?',))[0]}"]
         headers = dict(reply.headers)
         if reply.with_length:

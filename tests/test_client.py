@@ -7,6 +7,8 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,16 @@ def test_a_token_is_sent_only_where_it_is_needed_and_meant(hub: Hub) -> None:
     read(private, url(hub))
     assert hub.tokens_seen("hub") == {"Bearer secret"}
     assert not hub.tokens_seen("cdn")
+
+
+def test_connections_that_are_refused_together_take_the_token_together(hub: Hub) -> None:
+    hub.repos[REPO].token = "secret"
+    barrier = threading.Barrier(4)
+    hub.fault("resolve", lambda reply: replace(reply, before=lambda: barrier.wait(10)), times=4)
+    client = client_of(hub, "secret")
+    with ThreadPoolExecutor(4) as pool:
+        parts = pool.map(lambda at: read(client, url(hub), at, at + 100), range(0, 400, 100))
+        assert b"".join(parts) == DATA[:400]
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])

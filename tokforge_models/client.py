@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http.client import HTTPException
 from http.cookiejar import DefaultCookiePolicy
 from typing import TypeVar
@@ -55,21 +55,6 @@ _DENIED = frozenset({Reason.UNAUTHORIZED, Reason.FORBIDDEN, Reason.GATED, Reason
 
 T = TypeVar("T")
 Explain = Callable[[Never], FetchError]
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A small reply, whole.
-
-    Attributes:
-        data: its body.
-        headers: its headers; names in any case.
-        following: address of the next page, if the reply names one.
-    """
-
-    data: bytes
-    headers: Headers
-    following: str | None
 
 
 class _FailedOnce(Exception):
@@ -149,7 +134,7 @@ class Client:
             response.raw.shutdown()
         self._session.close()
 
-    def text(self, url: str, what: str, explain: Explain) -> Text:
+    def text(self, url: str, what: str, explain: Explain) -> bytes:
         """A small text, e.g. a listing, of at most `MAX_METADATA_BYTES`.
 
         Args:
@@ -224,7 +209,7 @@ class Client:
         if self._closed.wait(seconds):
             raise FetchError("the transfer was stopped", kept="everything verified so far")
 
-    def _text(self, url: str, what: str, deadline: float) -> Text:
+    def _text(self, url: str, what: str, deadline: float) -> bytes:
         with self._reply("GET", url, {}, _judge_text) as (response, _):
             chunks, size = [], 0
             while chunk := self._read(response):
@@ -245,8 +230,7 @@ class Client:
             length = response.headers.get("Content-Length", "")
             if length.isdecimal() and int(length) != size:
                 raise _FailedOnce(f"{size} bytes came instead of {length}")
-            following = response.links.get("next", {}).get("url")
-            return Text(b"".join(chunks), response.headers, following)
+            return b"".join(chunks)
 
     def _head(self, url: str) -> Headers:
         with self._reply("HEAD", url, {}, _judge_text) as (response, _):
@@ -309,6 +293,7 @@ class Client:
         """The first reply that carries a body, with what the body is."""
         at, hops = url, 0
         while True:
+            token = self._auth.token
             response = self._send(method, at, headers)
             try:
                 verdict = verdict_of(at, response.status_code, response.headers)
@@ -328,15 +313,16 @@ class Client:
             elif verdict.reason in _DENIED and origin(at) != self._auth.home:
                 # The address that a hub signs for its files' host ages; the next one is fresh.
                 raise _FailedOnce(f"{host_of(at)}: {verdict.why}")
-            elif not (verdict.reason in _DENIED and self._takes_token()):
+            elif verdict.reason not in _DENIED or token or not self._takes_token():
                 raise _Refused(verdict)
 
     def _takes_token(self) -> bool:
-        """Take the user's token for the next requests; False if that was done or there is none."""
+        """Take the user's token for all requests from now on; False if there is none."""
         with self._lock:
             find, self._find_token = self._find_token, None
-            self._auth.token = find() if find else self._auth.token
-            return find is not None and self._auth.token is not None
+            if find:
+                self._auth.token = find()
+            return self._auth.token is not None
 
     def _send(self, method: str, url: str, headers: dict[str, str]) -> requests.Response:
         if self._closed.is_set():

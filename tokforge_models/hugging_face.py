@@ -93,14 +93,14 @@ class HuggingFaceFetcher:
         wanted = quote(self._source.revision or "main", safe="")
         what = f"the file list of {self._source}"
         address = f"{self._endpoint}/api/models/{self._source.location}/revision/{wanted}"
-        text = self._client.text(f"{address}?blobs=true", what, self._explain)
+        data = self._client.text(f"{address}?blobs=true", what, self._explain)
         try:
-            return _parse(json.loads(text.data))
+            return _parse(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FetchError(
                 f"{what} is not what a hub says",
                 expected="JSON with sha and siblings",
-                got=repr(text.data[:60]),
+                got=repr(data[:60]),
                 hint=f"is {self._endpoint} a hub, and does this network want a login?",
             ) from error
 

@@ -93,14 +93,14 @@ class ModelScopeFetcher:
         revision = self._source.revision or "master"
         query = urlencode({"Revision": revision, "Recursive": "True"})
         what = f"the file list of {self._source}"
-        text = self._client.text(f"{self._base}/repo/files?{query}", what, self._explain)
+        data = self._client.text(f"{self._base}/repo/files?{query}", what, self._explain)
         try:
-            return self._parse(json.loads(text.data)["Data"]["Files"], revision)
+            return self._parse(json.loads(data)["Data"]["Files"], revision)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FetchError(
                 f"{what} is not what ModelScope says",
                 expected="JSON with Data.Files",
-                got=repr(text.data[:60]),
+                got=repr(data[:60]),
                 hint=f"is {self._endpoint} a ModelScope server?",
             ) from error
 
