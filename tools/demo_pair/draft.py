@@ -12,6 +12,7 @@ import random
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from demo_pair.training import Hidden, Loss, compute_type
 TEMPERATURE = 1.5
 DIVERGENCE_SHARE = 0.8
 KEPT = 64
+_PIECE = 128
 
 
 @dataclass(frozen=True)
@@ -100,29 +102,81 @@ def loss_on(scored: Scored, count: int, seed: int) -> Loss:
         epoch, place = divmod(step, per_epoch)
         order = torch.randperm(total, generator=torch.Generator().manual_seed(seed + epoch))
         chosen = order[place * count : (place + 1) * count]
-        divergence, entropy = losses(scored, chosen, hidden, output)
-        value = DIVERGENCE_SHARE * divergence + (1 - DIVERGENCE_SHARE) * entropy
+        ids, learned = scored.rows.ids[chosen], scored.rows.learned[chosen][:, 1:]
+        starts = scored.starts.tolist()
+        places = torch.cat([torch.arange(starts[row], starts[row + 1]) for row in chosen.tolist()])
+        lesson = _Lesson(
+            ids[:, 1:][learned],
+            scored.best[places].long(),
+            scored.logits[places].float() / TEMPERATURE,
+            scored.rest[places],
+        )
+        value, divergence, entropy = _InPieces.apply(hidden(ids)[:, :-1][learned], output, lesson)
         return value, {"KL": divergence.item(), "CE": entropy.item()}
 
     return loss
 
 
-def losses(scored: Scored, chosen: Tensor, hidden: Hidden, output: Tensor) -> tuple[Tensor, Tensor]:
-    """Return KL divergence at `TEMPERATURE` and cross-entropy, both in nats a token.
+@dataclass(frozen=True)
+class _Lesson:
+    """For each position: the target's token, its best tokens, their warm logits, the others'."""
+
+    token: Tensor
+    best: Tensor
+    logits: Tensor
+    rest: Tensor
+
+    def piece(self, start: int, end: int) -> _Lesson:
+        return _Lesson(*(value[start:end] for value in vars(self).values()))
+
+
+class _InPieces(torch.autograd.Function):  # type: ignore[misc]
+    """The loss with its gradient, a few positions at a time.
+
+    The logits of a whole batch are far larger than a draft's layers: kept in the processor's cache,
+    they cost a third.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, output: Tensor, lesson: _Lesson
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        count = len(states)
+        of_states, of_output = [], torch.zeros_like(output, dtype=torch.float32)
+        divergences, entropies = torch.zeros(()), torch.zeros(())
+        for start in range(0, count, _PIECE):
+            end = min(start + _PIECE, count)
+            with torch.enable_grad():
+                piece = states[start:end].detach().requires_grad_()
+                matrix = output.detach().requires_grad_()
+                divergence, entropy = _losses((piece @ matrix.T).float(), lesson.piece(start, end))
+                value = DIVERGENCE_SHARE * divergence + (1 - DIVERGENCE_SHARE) * entropy
+                for_piece, for_matrix = torch.autograd.grad(value / count, (piece, matrix))
+            of_states.append(for_piece)
+            of_output += for_matrix
+            divergences += divergence.detach()
+            entropies += entropy.detach()
+        ctx.save_for_backward(torch.cat(of_states), of_output.to(output.dtype))
+        divergences, entropies = divergences / count, entropies / count
+        total = DIVERGENCE_SHARE * divergences + (1 - DIVERGENCE_SHARE) * entropies
+        ctx.mark_non_differentiable(divergences, entropies)
+        return total, divergences, entropies
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        of_states, of_output = ctx.saved_tensors
+        return of_states * gradients[0], of_output * gradients[0], None
+
+
+def _losses(student: Tensor, lesson: _Lesson) -> tuple[Tensor, Tensor]:
+    """Return summed KL divergence at `TEMPERATURE` and summed cross-entropy, both in nats.
 
     All tokens outside the target's best count as one outcome.
     """
-    ids, learned = scored.rows.ids[chosen], scored.rows.learned[chosen][:, 1:]
-    spans = [torch.arange(int(scored.starts[row]), int(scored.starts[row + 1])) for row in chosen]
-    places = torch.cat(spans)
-    best = scored.best[places].long()
-    student = (hidden(ids)[:, :-1][learned] @ output.T).float()
-    entropy = functional.cross_entropy(student, ids[:, 1:][learned])
+    entropy = functional.cross_entropy(student, lesson.token, reduction="sum")
     warm = student / TEMPERATURE
-    others = warm.scatter(-1, best, -torch.inf).logsumexp(-1, keepdim=True)
-    guess = torch.cat((warm.gather(-1, best), others), -1).log_softmax(-1)
-    truth = torch.cat((scored.logits[places].float() / TEMPERATURE, scored.rest[places, None]), -1)
-    divergence = functional.kl_div(
-        guess, truth.log_softmax(-1), reduction="batchmean", log_target=True
-    )
+    others = warm.scatter(-1, lesson.best, -torch.inf).logsumexp(-1, keepdim=True)
+    guess = torch.cat((warm.gather(-1, lesson.best), others), -1).log_softmax(-1)
+    truth = torch.cat((lesson.logits, lesson.rest[:, None]), -1).log_softmax(-1)
+    divergence = functional.kl_div(guess, truth, reduction="sum", log_target=True)
     return divergence, entropy

@@ -31,17 +31,17 @@ class Plan:
 
 FULL = Plan(
     target=Shape(layers=24, width=256, inner=512, heads=4, kv_heads=2),
-    draft=Shape(layers=1, width=256, inner=512, heads=4, kv_heads=2),
+    draft=Shape(layers=1, width=256, inner=384, heads=4, kv_heads=2),
     stories_of_two=1200,
     one_question_in=1,
     row=128,
     target_rows=32,
-    target_schedule=Schedule(steps=1000, matrix_rate=4e-3, other_rate=4e-3),
-    own_wordings_one_in=1,
+    target_schedule=Schedule(steps=640, matrix_rate=4e-3, other_rate=4e-3),
+    own_wordings_one_in=2,
     temperatures=(0.0, 0.7),
     slots=160,
     draft_rows=32,
-    draft_schedule=Schedule(steps=4000, matrix_rate=4e-3, other_rate=4e-3),
+    draft_schedule=Schedule(steps=1500, matrix_rate=4e-3, other_rate=4e-3),
     judged=120,
 )
 QUICK = Plan(
