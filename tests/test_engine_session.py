@@ -293,6 +293,28 @@ def test_an_edited_chat_goes_back_to_where_it_was_edited(session):
     assert again.token_ids == edited.token_ids
 
 
+def test_a_score_says_what_the_target_thinks_and_leaves_the_session_as_it_was(session):
+    _, plain = answer(session, d=0)
+    scored = session.score("Tell me about the sea.", plain.token_ids)
+    assert [each.token for each in scored] == list(plain.token_ids)
+    assert all(each.ids[0] == each.token for each in scored)
+    asked = session.score("Tell me about the sea.", plain.token_ids[:2], [[5, 6, 7], [8]])
+    assert [each.ids for each in asked] == [(5, 6, 7), (8,)]
+    _, again = answer(session)
+    assert again.token_ids == plain.token_ids
+    with pytest.raises(EngineError, match="token ids expected"):
+        session.score("Hello.", [10**9, 1])
+    with pytest.raises(InvalidRequest, match="expected an answer"):
+        session.score("Hello.", [])
+
+
+def test_the_reference_is_the_setting_that_does_not_round(session):
+    with Session(spec(TARGET, SHIPPED), spec(DRAFT, SHIPPED), numerics="reference") as reference:
+        _, result = answer(reference)
+    _, normal = answer(session)
+    assert result.token_ids == normal.token_ids
+
+
 def test_a_stop_text_ends_the_answer_before_it(session):
     _, whole = answer(session)
     stop = whole.text[len(whole.text) // 2 :][:3]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Incompatible,
         InvalidRequest,
     )
-    from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run
+    from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run, Scored
     from tokforge_engine.sampling import Sampling
     from tokforge_engine.session import Generation, Session
     from tokforge_engine.settings import ModelSpec, RuntimeSettings
@@ -43,6 +43,7 @@ __all__ = [
     "RuntimeSettings",
     "Said",
     "Sampling",
+    "Scored",
     "Session",
     "Statistics",
     "ThinkSplitter",

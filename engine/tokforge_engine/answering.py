@@ -28,11 +28,14 @@ from tokforge_engine.messages import (
     Phase,
     Prefilled,
     Report,
+    Score,
+    Scores,
 )
 from tokforge_engine.mnn_model import MnnModel, first_difference
 from tokforge_engine.policy import FixedLength, Policy
 from tokforge_engine.sampler import Sampler
 from tokforge_engine.sampling import MAX_SEED, Sampling
+from tokforge_engine.scoring import scored_token
 from tokforge_engine.statistics import Tally
 
 Send = Callable[[Report], None]
@@ -181,6 +184,36 @@ class Pair:
             seed=sampling.seed if sampling.draws else None,
         )
         self._send(Finished(order.request, result))
+
+    def score(self, order: Score) -> None:
+        """Read a chat and an answer from an empty cache, and send `Scores`.
+
+        Raises:
+            InvalidRequest: they are longer than the context.
+            EngineError: an id is outside the vocabulary, or the model failed.
+        """
+        self._send(Phase(f"scoring with {self._label}"))
+        target = self._target
+        prompt = self._conversation.prompt(target.render(order.messages), target.encode)
+        self._room(len(prompt) + len(order.token_ids), GenerateOptions())
+        self._conversation, self._starts = Conversation(), []
+        target.rollback(0)
+        for drafter in (self._draft, self._lookup):
+            if drafter is not None:
+                drafter.keep(0)
+        for _ in prefill(target, prompt, Tally()):
+            pass
+        rows = [target.extend(prompt[target.length :])[0].copy()]
+        fed = order.token_ids[:-1]
+        for start in range(0, len(fed), target.widest):
+            rows += [row.copy() for row in target.verify(fed[start : start + target.widest])]
+        target.rollback(0)
+        among = order.among or (None,) * len(order.token_ids)
+        scored = tuple(
+            scored_token(token, target.token_bytes(token), row, ids)
+            for token, row, ids in zip(order.token_ids, rows, among, strict=True)
+        )
+        self._send(Scores(order.request, scored))
 
     def _go_back(self, prompt: list[int], tally: Tally) -> None:
         """Forget what does not serve this prompt."""

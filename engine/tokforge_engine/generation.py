@@ -112,6 +112,23 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Scored:
+    """What a target thinks of a token in its place, read in one go with those around it.
+
+    Attributes:
+        token: its id.
+        text: its text; a part of a character is shown as U+FFFD.
+        ids: the likeliest ids in its place, in order, or those that were asked for.
+        logprobs: logarithms of their probabilities.
+    """
+
+    token: int
+    text: str
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """A finished generation.
 

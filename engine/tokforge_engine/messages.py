@@ -3,9 +3,10 @@
 A frame is the length of its body in 4 bytes, most significant first, and the body: one of the
 values below, pickled. The reader builds nothing but these values, whatever the bytes say.
 
-Session to worker: `Load` once, then `Generate` and `Cancel`; the end of the stream ends the worker.
+Session to worker: `Load` once, then `Generate`, `Score` and `Cancel`; the end of the stream ends
+the worker.
 Worker to session: `Phase` before each step that could crash, `Ready` once, then for each request
-`Prefilled`s, `Part`s and either `Finished`, `Cancelled` or `Failed`.
+`Prefilled`s, `Part`s and one of `Finished`, `Scores`, `Cancelled` and `Failed`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import IO
 
 from tokforge_engine.bundle_check import CheckedBundle
 from tokforge_engine.decoding import Token
-from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run
+from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run, Scored
 from tokforge_engine.sampling import Sampling
 from tokforge_engine.settings import Numerics, RuntimeSettings
 from tokforge_engine.statistics import DrafterCount, Statistics
@@ -68,6 +69,23 @@ class Generate:
 
 
 @dataclass(frozen=True, slots=True)
+class Score:
+    """Say what the target thinks of a given answer to a chat.
+
+    Attributes:
+        request: as in `Generate`.
+        messages: the chat.
+        token_ids: the answer.
+        among: for each of its places the ids to tell about; None for the likeliest.
+    """
+
+    request: int
+    messages: tuple[Message, ...]
+    token_ids: tuple[int, ...]
+    among: tuple[tuple[int, ...], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Stop answering `request` after the round that runs; too late is not an error."""
 
@@ -112,6 +130,14 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """The answer to `Score`, place by place."""
+
+    request: int
+    scored: tuple[Scored, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Cancelled:
     """The request was cancelled and the caches are rolled back."""
 
@@ -132,16 +158,16 @@ class Failed:
     hint: str
 
 
-Order = Load | Generate | Cancel
-Report = Phase | Ready | Prefilled | Part | Finished | Cancelled | Failed
+Order = Load | Generate | Score | Cancel
+Report = Phase | Ready | Prefilled | Part | Finished | Scores | Cancelled | Failed
 
 _VALUES = {
     (value.__module__, value.__qualname__): value
     for value in (
-        *(Load, LoadModel, Generate, Cancel),
-        *(Phase, Ready, Prefilled, Part, Finished, Cancelled, Failed),
+        *(Load, LoadModel, Generate, Score, Cancel),
+        *(Phase, Ready, Prefilled, Part, Finished, Scores, Cancelled, Failed),
         *(CheckedBundle, RuntimeSettings, GenerateOptions, Sampling, Message),
-        *(Piece, Run, Result, Statistics, DrafterCount, Token, type(Path())),
+        *(Piece, Run, Result, Scored, Statistics, DrafterCount, Token, type(Path())),
     )
 }
 

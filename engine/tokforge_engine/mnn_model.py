@@ -160,6 +160,11 @@ class MnnModel:
         return self._context_length
 
     @property
+    def widest(self) -> int:
+        """How many ids `verify` takes."""
+        return self._widths[-1]
+
+    @property
     def tokenizer_file(self) -> Path:
         """Where its tokenizer was read from."""
         return self._bundle.tokenizer

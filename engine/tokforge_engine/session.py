@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 
 from tokforge_engine import errors
 from tokforge_engine.bundle_check import check_bundle
 from tokforge_engine.errors import EngineCrashed, EngineError, InvalidRequest
-from tokforge_engine.generation import GenerateOptions, Message, Piece, Result
+from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Scored
 from tokforge_engine.messages import (
     Cancel,
     Failed,
@@ -20,6 +21,8 @@ from tokforge_engine.messages import (
     Part,
     Prefilled,
     Ready,
+    Score,
+    Scores,
 )
 from tokforge_engine.process import WorkerProcess
 from tokforge_engine.settings import MAX_D, ModelSpec, Numerics
@@ -42,7 +45,8 @@ class Session:
         lookup: whether tokens may also be drafted from the context, without a model.
         max_d: the largest draft length that a request may ask for or ``auto`` may pick. Each
             length is prepared at load, which costs a forward's time and some memory.
-        numerics: ``fast``, or ``exact``: paired text is plain text, at a cost.
+        numerics: ``fast``, or at a cost ``exact`` or ``reference``, where paired text is plain
+            text; see `tokforge_engine.settings.Numerics`.
         load_timeout: seconds; by default 8 and one for each 20 MB of weights.
 
     Raises:
@@ -64,6 +68,8 @@ class Session:
     ) -> None:
         if not 0 <= max_d <= MAX_D:
             raise InvalidRequest(f"max_d expected 0 to {MAX_D}, got {max_d}")
+        if numerics == "reference":
+            target, draft = _in_reference(target), _in_reference(draft) if draft else None
         load = Load(_checked(target), _checked(draft) if draft else None, lookup, max_d, numerics)
         if load_timeout is None:
             size = sum(model.bundle.weight_bytes for model in (load.target, load.draft) if model)
@@ -131,21 +137,57 @@ class Session:
         Raises:
             InvalidRequest: an option is out of range (other faults show at the first piece).
         """
-        if not self._worker.open:
-            raise InvalidRequest("the session is closed")
         options = options or GenerateOptions()
         if options.d != "auto" and options.d > self._max_d:
             raise InvalidRequest(f"d expected 0 to {self._max_d} in this session, got {options.d}")
+        chat = self._next(prompt)
+        self._running = Generation(
+            self._worker, Generate(self._requests, chat, options), on_prefill
+        )
+        return self._running
+
+    def score(
+        self,
+        prompt: str | Sequence[Message],
+        token_ids: Sequence[int],
+        among: Sequence[Sequence[int]] | None = None,
+    ) -> tuple[Scored, ...]:
+        """What the target thinks of an answer, read in wide forwards from an empty cache.
+
+        Args:
+            prompt: as for `generate`.
+            token_ids: the answer, at least one id.
+            among: for each of its places the ids to tell about; the 64 likeliest unless given.
+
+        Raises:
+            InvalidRequest: there is nothing to score, or it is longer than the context.
+            EngineError: an id is outside the vocabulary, or the model failed.
+        """
+        if not token_ids or (among is not None and len(among) != len(token_ids)):
+            raise InvalidRequest("a score expected an answer, and ids for each of its places")
+        chat = self._next(prompt)
+        places = None if among is None else tuple(map(tuple, among))
+        self._worker.send(Score(self._requests, chat, tuple(token_ids), places))
+        while True:
+            report = self._worker.receive()
+            if getattr(report, "request", None) != self._requests:
+                continue
+            if isinstance(report, Failed):
+                raise _error(report)
+            if isinstance(report, Scores):
+                return report.scored
+
+    def _next(self, prompt: str | Sequence[Message]) -> tuple[Message, ...]:
+        """The chat of a new request; one that still runs is cancelled."""
+        if not self._worker.open:
+            raise InvalidRequest("the session is closed")
         chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         if not chat:
             raise InvalidRequest("the prompt has no messages")
         if self._running is not None:
             self._running.close()
         self._requests += 1
-        self._running = Generation(
-            self._worker, Generate(self._requests, chat, options), on_prefill
-        )
-        return self._running
+        return chat
 
 
 class Generation(Iterator[Piece]):
@@ -215,6 +257,10 @@ class Generation(Iterator[Piece]):
             if not ended:
                 with contextlib.suppress(EngineCrashed):
                     worker.send(Cancel(order.request))
+
+
+def _in_reference(spec: ModelSpec) -> ModelSpec:
+    return replace(spec, settings=replace(spec.settings, memory="normal"))
 
 
 def _checked(spec: ModelSpec) -> LoadModel:

@@ -10,13 +10,15 @@ from tokforge_engine.errors import InvalidRequest
 
 MAX_D = 15
 
-Numerics = Literal["fast", "exact"]
+Numerics = Literal["fast", "exact", "reference"]
 """How a target computes a step.
 
 ``fast`` is as MNN would. A forward of one token then computes slightly other logits than a forward
 of several, so paired and plain text part where two tokens are nearly as likely; neither is wrong.
 ``exact`` fills each step up to a number of tokens that all compute the same bits, so paired text is
 plain text, bit for bit, in any memory setting; steps without a draft cost that of two tokens.
+``reference`` is the memory setting ``normal`` for both models: activations are not rounded to 8
+bits, so the difference is too small to be met in practice, at several times the cost.
 """
 
 

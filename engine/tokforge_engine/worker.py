@@ -22,7 +22,7 @@ from typing import IO
 from tokforge_engine import messages
 from tokforge_engine.answering import Pair
 from tokforge_engine.errors import EngineError
-from tokforge_engine.messages import Cancel, Failed, Generate, Load, Ready
+from tokforge_engine.messages import Cancel, Failed, Generate, Load, Ready, Score
 
 
 class Orders:
@@ -36,11 +36,11 @@ class Orders:
     def __init__(self, stream: IO[bytes], scratch: Path) -> None:
         self._stream = stream
         self._scratch = scratch
-        self._queue: queue.SimpleQueue[Load | Generate] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Load | Generate | Score] = queue.SimpleQueue()
         self._cancelled: set[int] = set()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def next(self) -> Load | Generate:
+    def next(self) -> Load | Generate | Score:
         """Wait for the next order."""
         return self._queue.get()
 
@@ -49,7 +49,7 @@ class Orders:
         return request in self._cancelled
 
     def _read(self) -> None:
-        while isinstance(order := messages.read(self._stream), Load | Generate | Cancel):
+        while isinstance(order := messages.read(self._stream), Load | Generate | Score | Cancel):
             if isinstance(order, Cancel):
                 self._cancelled.add(order.request)
             else:
@@ -77,9 +77,12 @@ def serve(orders: Orders, scratch: Path, reports: IO[bytes]) -> None:
         messages.write(reports, _failure(None, error))
         return
     messages.write(reports, Ready())
-    while isinstance(order := orders.next(), Generate):
+    while not isinstance(order := orders.next(), Load):
         try:
-            pair.answer(order, partial(orders.cancelled, order.request))
+            if isinstance(order, Score):
+                pair.score(order)
+            else:
+                pair.answer(order, partial(orders.cancelled, order.request))
         except Exception as error:  # noqa: BLE001
             messages.write(reports, _failure(order.request, error))
 

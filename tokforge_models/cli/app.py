@@ -11,6 +11,7 @@ from tokforge_engine.errors import EngineError
 from tokforge_models.cli import (
     bundles,
     chat,
+    check,
     output,
     pairing,
     pulling,
@@ -53,6 +54,7 @@ def _root(
 
 running.add_to(app)
 chat.add_to(app)
+check.add_to(app)
 pairing.add_to(app)
 pulling.add_to(app)
 bundles.add_to(app)

@@ -98,8 +98,12 @@ Thinking = Annotated[
     ),
 ]
 NumericsMode = Annotated[
-    Literal["fast", "exact"],
-    typer.Option("--numerics", help="exact: paired text is plain text to the bit, at a cost."),
+    Literal["fast", "exact", "reference"],
+    typer.Option(
+        "--numerics",
+        help="exact: paired text is plain text to the bit, at a cost; reference: activations are "
+        "not rounded, at a higher cost.",
+    ),
 ]
 DeviceFile = Annotated[
     Path | None,

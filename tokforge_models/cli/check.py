@@ -1,0 +1,285 @@
+"""`tokforge check`: is paired text plain text, and how far is it from the reference?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from tokforge_models.cli import output
+from tokforge_models.cli.options import (
+    Backend,
+    Draft,
+    DraftLength,
+    Json,
+    Layers,
+    Precision,
+    Seed,
+    Target,
+    Temperature,
+    Threads,
+)
+from tokforge_models.cli.running import headline, overrides_of
+from tokforge_models.errors import Refused
+
+if TYPE_CHECKING:
+    from tokforge_engine import Result, Sampling, Scored, Session
+    from tokforge_engine.settings import Numerics
+    from tokforge_models.cli.pair import Pair
+    from tokforge_models.cli.world import Resolved, World
+
+_PROMPTS = (
+    "Tell me a short story about a cat.",
+    "List ten things that one finds in a kitchen.",
+    "Write a function that adds up the even numbers of a list.",
+    "Say it in other words: the ship left the harbour before the storm came.",
+)
+_PROMISES: dict[Numerics, str] = {
+    "fast": "may part from plain text where two tokens are nearly as likely; neither is wrong",
+    "exact": "must be plain text, bit for bit",
+    "reference": "is plain text unless two tokens are closer than rounding in 32 bits",
+}
+_DIFFERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShown:
+    """A token, for people; None for both where the text has ended."""
+
+    id: int | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a paired text parts from the plain one.
+
+    Attributes:
+        prompt: what was asked.
+        position: tokens that are the same before it.
+        plain: the plain text's token there.
+        paired: the paired text's.
+        gap: by how much the likeliest logit there exceeds the second.
+    """
+
+    prompt: str
+    position: int
+    plain: TokenShown
+    paired: TokenShown
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModeReport:
+    """What was found in one numerics mode.
+
+    Attributes:
+        numerics: the mode.
+        same: prompts whose paired text is the plain text.
+        of: prompts.
+        accepted: drafted tokens that were kept, of all.
+        agreement: share of the plain texts' tokens that one wide reading of the text finds
+            likeliest; None where tokens were drawn.
+        divergence: mean KL divergence a token from the reference, in nats.
+        first_difference: of the first prompt that has one.
+        verdict: in words.
+    """
+
+    numerics: Numerics
+    same: int
+    of: int
+    accepted: float
+    agreement: float | None
+    divergence: float
+    first_difference: Difference | None
+    verdict: str
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's command to the root command."""
+    app.command()(check)
+
+
+def check(
+    target: Target,
+    layers: Layers,
+    draft: Draft = "auto",
+    d: DraftLength = None,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, help="Tokens of each of the four texts.")
+    ] = 100,
+    threads: Threads = None,
+    backend: Backend = None,
+    precision: Precision = None,
+    temperature: Temperature = 0.0,
+    seed: Seed = 0,
+    json: Json = False,
+) -> int:
+    """Tell whether paired output is plain output in each numerics mode; exit 8 if exact is not."""
+    from tokforge_engine import Sampling
+    from tokforge_models.cli.world import World
+
+    sampling = Sampling(temperature=temperature, seed=seed)
+    world = World.open(layers)
+    overrides = overrides_of(threads, backend, None, precision, d, samples=sampling.draws)
+    resolved = world.resolve(target, draft=draft, overrides=overrides)
+    resolution = resolved.resolution
+    if resolution.draft is None and not resolution.lookup:
+        raise Refused(
+            f"nothing drafts for {resolution.target.id}, so its output is plain output",
+            hint=f"tokforge resolve {resolution.target.id} --explain tells why",
+        )
+    checker = _Checker(world, resolved, max_tokens, sampling, quiet=json)
+    reports = checker.reports()
+    exact = next(report for report in reports if report.numerics == "exact")
+    ok = exact.same == exact.of
+    if json:
+        output.document(
+            {
+                "target": resolution.target.id,
+                "draft": resolution.draft.id if resolution.draft else None,
+                "lookup": resolution.lookup,
+                "ok": ok,
+                "modes": [asdict(report) for report in reports],
+            }
+        )
+    else:
+        output.line(headline(resolution))
+        for report in reports:
+            _show(report)
+    return 0 if ok else _DIFFERS
+
+
+class _Checker:
+    """Runs all modes, the reference first, since the others are measured against it."""
+
+    def __init__(
+        self, world: World, resolved: Resolved, tokens: int, sampling: Sampling, *, quiet: bool
+    ) -> None:
+        self._world = world
+        self._resolved = resolved
+        self._tokens = tokens
+        self._sampling = sampling
+        self._quiet = quiet
+        # Each prompt with its plain text in the reference, as the reference reads it.
+        self._reference: list[tuple[str, tuple[Scored, ...]]] = []
+
+    def reports(self) -> list[ModeReport]:
+        from tokforge_engine.settings import Numerics
+        from tokforge_models.cli.pair import open_pair
+
+        found: dict[Numerics, ModeReport] = {}
+        modes: tuple[Numerics, ...] = get_args(Numerics)
+        for mode in reversed(modes):
+            if not self._quiet:
+                output.note(f"running plain and paired, numerics {mode}")
+            with open_pair(self._world, self._resolved, insist=True, numerics=mode) as pair:
+                found[mode] = self._report(mode, pair)
+        return [found[mode] for mode in modes]
+
+    def _report(self, mode: Numerics, pair: Pair) -> ModeReport:
+        from tokforge_engine.scoring import agreement, divergence, first_difference
+
+        session = pair.session
+        plain = [self._answer(pair, prompt, paired=False) for prompt in _PROMPTS]
+        paired = [self._answer(pair, prompt, paired=True) for prompt in _PROMPTS]
+        partings = [
+            first_difference(one.token_ids, other.token_ids)
+            for one, other in zip(plain, paired, strict=True)
+        ]
+        read = [
+            each
+            for prompt, result in zip(_PROMPTS, plain, strict=True)
+            if result.token_ids
+            for each in session.score(prompt, result.token_ids)
+        ]
+        self._reference = self._reference or [
+            (prompt, session.score(prompt, result.token_ids))
+            for prompt, result in zip(_PROMPTS, plain, strict=True)
+            if result.token_ids
+        ]
+        here = [
+            each
+            for prompt, places in self._reference
+            for each in session.score(
+                prompt, [each.token for each in places], [each.ids for each in places]
+            )
+        ]
+        there = [each for _, places in self._reference for each in places]
+        drafted = sum(result.stats.drafted for result in paired)
+        same = partings.count(None)
+        return ModeReport(
+            numerics=mode,
+            same=same,
+            of=len(partings),
+            accepted=sum(result.stats.accepted for result in paired) / drafted if drafted else 0.0,
+            agreement=None if self._sampling.draws else agreement(read),
+            divergence=divergence(there, here),
+            first_difference=self._difference(session, partings, plain, paired),
+            verdict=_verdict(mode, same, len(partings)),
+        )
+
+    def _answer(self, pair: Pair, prompt: str, *, paired: bool) -> Result:
+        from tokforge_engine import GenerateOptions
+
+        options = GenerateOptions(
+            max_tokens=self._tokens, d=pair.d if paired else 0, sampling=self._sampling
+        )
+        generation = pair.session.generate(prompt, options)
+        for _ in generation:
+            pass
+        return generation.result
+
+    def _difference(
+        self,
+        session: Session,
+        partings: Sequence[int | None],
+        plain: Sequence[Result],
+        paired: Sequence[Result],
+    ) -> Difference | None:
+        from tokforge_engine.scoring import gap
+
+        for number, place in enumerate(partings):
+            if place is None:
+                continue
+            shown, gaps = [], []
+            for result in (plain[number], paired[number]):
+                if place == len(result.token_ids):
+                    shown.append(TokenShown(None, None))
+                    continue
+                *_, there = session.score(_PROMPTS[number], result.token_ids[: place + 1])
+                shown.append(TokenShown(there.token, there.text))
+                gaps.append(gap(there))
+            ours, theirs = shown
+            return Difference(_PROMPTS[number], place, ours, theirs, gaps[0])
+        return None
+
+
+def _verdict(mode: Numerics, same: int, of: int) -> str:
+    found = f"{same} of {of} paired texts are the plain text"
+    if mode == "exact":
+        return f"{found}: {'kept' if same == of else 'BROKEN'}, it {_PROMISES[mode]}"
+    return f"{found}: paired text {_PROMISES[mode]}"
+
+
+def _show(report: ModeReport) -> None:
+    output.line()
+    output.line(f"numerics {report.numerics}")
+    output.line(f"  {report.verdict}")
+    output.line(f"  {report.accepted:.0%} of drafted tokens accepted")
+    if report.agreement is not None:
+        output.line(
+            f"  {report.agreement:.1%} of plain tokens are the likeliest in one wide reading"
+        )
+    output.line(f"  KL divergence from the reference: {report.divergence:.2g} nats a token")
+    if (at := report.first_difference) is not None:
+        ours, theirs = (
+            "the end" if each.id is None else f"{each.text!r} ({each.id})"
+            for each in (at.plain, at.paired)
+        )
+        output.line(
+            f"  first difference: token {at.position} after {at.prompt!r}: plain {ours}, "
+            f"paired {theirs}; the two likeliest logits are {at.gap:.2g} apart there"
+        )
