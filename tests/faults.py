@@ -7,7 +7,7 @@ Every case orders a fault at a hub that has a bundle of three segments, and says
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -51,10 +51,11 @@ QUICK = partial(
     backoff_seconds=0.002,
     longest_wait_seconds=2.0,
     connect_seconds=2.0,
-    stall_seconds=0.3,
+    stall_seconds=20.0,
     earned_bytes=20_000,
-    metadata_seconds=3.0,
+    metadata_seconds=60.0,
 )
+BRIEF = {"stall_seconds": 0.3, "metadata_seconds": 3.0}
 
 LAYER = """\
 schema: 1
@@ -81,6 +82,7 @@ class Case:
         source: where the bundle comes from; {hub} is the hub's address.
         unlisted: whether the registry names no files, so that the hub's listing decides.
         token: the user's HF_TOKEN.
+        patience: other limits than `QUICK`.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Case:
     source: str = f"hf:{REPO}"
     unlisted: bool = False
     token: str = ""
+    patience: Mapping[str, float] = field(default_factory=dict)
 
 
 def fault(pattern: str, what: Callable[[Reply], Reply], **options: Any) -> Callable[[Hub], object]:
@@ -159,13 +162,19 @@ CASES = [
         to_hub(WEIGHT, lambda hub: stall(hub, 1000), host="cdn"),
         4,
         "nothing came for",
+        patience=BRIEF,
     ),
-    Case("stalls once", to_hub(WEIGHT, lambda hub: stall(hub, 1000), host="cdn", times=1)),
+    Case(
+        "stalls once",
+        to_hub(WEIGHT, lambda hub: stall(hub, 1000), host="cdn", times=1),
+        patience=BRIEF,
+    ),
     Case(
         "drips a few bytes a second",
         to_hub(WEIGHT, lambda hub: drip(hub, 0.1), host="cdn"),
         4,
         "nearly nothing came",
+        patience=BRIEF,
     ),
     Case(
         "429 with Retry-After in seconds, then well",
@@ -322,7 +331,13 @@ CASES = [
         4,
         "is not what a hub says",
     ),
-    Case("a listing that drips", to_hub("^/api", lambda hub: drip(hub, 0.1)), 4, "takes too long"),
+    Case(
+        "a listing that drips",
+        to_hub("^/api", lambda hub: drip(hub, 0.1)),
+        4,
+        "takes too long",
+        patience=BRIEF,
+    ),
     Case("no server at all", Hub.close, 4, "cannot be reached"),
 ]
 
@@ -340,7 +355,7 @@ class Ended:
 
 
 @contextmanager
-def surroundings(home: Path, token: str) -> Iterator[None]:
+def surroundings(home: Path, case: Case) -> Iterator[None]:
     """A store and a Hugging Face home of one's own, quick patience, small segments."""
     variables = {
         "TOKFORGE_HOME": str(home / "store"),
@@ -350,8 +365,8 @@ def surroundings(home: Path, token: str) -> Iterator[None]:
     from huggingface_hub import constants
 
     with (
-        mock.patch.dict("os.environ", variables | ({"HF_TOKEN": token} if token else {})),
-        mock.patch("tokforge_models.cli.pulling.Network", QUICK),
+        mock.patch.dict("os.environ", variables | ({"HF_TOKEN": case.token} if case.token else {})),
+        mock.patch("tokforge_models.cli.pulling.Network", partial(QUICK, **case.patience)),
         mock.patch.object(Store.__init__, "__defaults__", (None, FastDisk(), SEGMENT)),
         mock.patch.object(constants, "HF_TOKEN_PATH", str(home / "token")),
         mock.patch.object(constants, "HF_HUB_CACHE", str(home / "hf")),
@@ -375,7 +390,7 @@ def pull(home: Path, hub: Hub, case: Case) -> Ended:
 
     out, notes = StringIO(), StringIO()
     with (
-        surroundings(home, case.token),
+        surroundings(home, case),
         mock.patch.object(constants, "ENDPOINT", hub.url),
         redirect_stdout(out),
         redirect_stderr(notes),
