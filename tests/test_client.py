@@ -228,6 +228,20 @@ def test_close_ends_a_read_that_waits(hub: Hub) -> None:
     closer.join()
 
 
+def test_close_is_safe_at_any_moment(hub: Hub) -> None:
+    """Readers end on their own while others are ended."""
+    for _ in range(40):
+        client = client_of(hub)
+        with ThreadPoolExecutor(3) as pool:
+            reads = [pool.submit(read, client, url(hub)) for _ in range(3)]
+            client.close()
+        for one in reads:
+            if error := one.exception():
+                assert isinstance(error, FetchError)
+            else:
+                assert one.result() == DATA
+
+
 def test_a_body_without_length_may_be_longer_than_the_file(hub: Hub) -> None:
     hub.fault("file", lambda reply: no_length(Reply(200, {}, DATA + b"more")), host="cdn")
     assert read(client_of(hub), url(hub)) == DATA

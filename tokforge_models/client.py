@@ -16,7 +16,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.client import HTTPException
 from http.cookiejar import DefaultCookiePolicy
@@ -131,7 +131,8 @@ class Client:
         with self._lock:
             live = tuple(self._live)
         for response in live:
-            response.raw.shutdown()
+            with suppress(RuntimeError, ValueError, OSError):  # it may end by itself right now
+                response.raw.shutdown()
         self._session.close()
 
     def text(self, url: str, what: str, explain: Explain) -> bytes:
