@@ -101,6 +101,28 @@ def test_a_configuration_that_cannot_be_followed(
         import_bundle(store, folder, "mine")
 
 
+@pytest.mark.parametrize("name", ["llm.mnn", "llm.mnn.weight", "llm_config.json", "config.json"])
+def test_an_empty_file_is_no_file(store: Store, folder: Path, name: str) -> None:
+    (folder / "config.json").write_text('{"tokenizer_file": "tokenizer.mtok"}')
+    (folder / "tokenizer.txt").rename(folder / "tokenizer.mtok")
+    (folder / name).write_bytes(b"")
+    with pytest.raises(IntegrityError, match="is not a whole bundle") as caught:
+        import_bundle(store, folder, "mine")
+    assert caught.value.expected == name
+    assert caught.value.got == f"{name} is empty"
+    assert caught.value.hint
+    assert store.status("mine").state is State.ABSENT
+
+
+def test_names_that_collide_are_refused_with_advice(store: Store, folder: Path) -> None:
+    write_files(folder, {"README.md": b"x", "readme.MD": b"y"})
+    if len(list(folder.glob("[Rr]*.[Mm][Dd]"))) == 1:
+        pytest.skip("this file system takes both names for one")
+    with pytest.raises(IntegrityError, match="cannot live in one folder") as caught:
+        import_bundle(store, folder, "mine")
+    assert "rename or remove one of them" in caught.value.hint
+
+
 def test_a_known_bundle_must_match_its_pins(store: Store, folder: Path) -> None:
     bundle = bundle_of(FILES, sources=())
     pulled = import_bundle(store, folder, "demo", bundle=bundle)

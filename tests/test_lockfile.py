@@ -81,6 +81,8 @@ GOOD = {
         "[]",
         "{}",
         '{"schema": 2, "bundles": {}}',
+        '{"schema": 1.0, "bundles": {}}',
+        '{"schema": true, "bundles": {}}',
         '{"schema": 1, "bundles": []}',
         '{"schema": 1, "bundles": {"a": 1}}',
         json.dumps({"schema": 1, "bundles": {"../x": GOOD}}),

@@ -57,6 +57,7 @@ def changed_file(**changes: Any) -> bytes:
         b'{"schema": ' + b"9" * 10_000 + b"}",
         changed(schema=2),
         changed(schema=True),
+        changed(schema=1.0),
         changed(more=1),
         changed(id="other"),
         changed(id="../x"),

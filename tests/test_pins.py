@@ -67,6 +67,8 @@ def test_contradictions(pin: Pin, size: int | None, sha256: str | None, contradi
         "{}",
         '{"schema": 1}',
         {"schema": 2, "bundles": {}},
+        {"schema": 1.0, "bundles": {}},
+        {"schema": True, "bundles": {}},
         {"schema": 1, "bundles": {}, "more": 1},
         {"schema": 1, "bundles": []},
         {"schema": 1, "bundles": {"../x": {}}},

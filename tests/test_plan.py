@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +50,9 @@ def partial(
         (wanted(), partial(2), Verb.RESUME, 2000, 2000),
         (wanted(), partial(0, 1, 2), Verb.RESUME, 0, 0),
         (wanted(), partial(0, 1, shared=True), Verb.RESUME, 500, 2500),
+        (wanted(), replace(partial(0), held=2500), Verb.RESUME, 1500, 0),
+        (wanted(), replace(partial(0), held=1200), Verb.RESUME, 1500, 1300),
+        (wanted(), replace(partial(0, shared=True), held=2500), Verb.RESUME, 1500, 2500),
         (wanted(), partial(), Verb.FETCH, 2500, 2500),
         (wanted(), partial(0, size=2400), Verb.FETCH, 2500, 2500),
         (wanted(), partial(0, validator="w"), Verb.FETCH, 2500, 2500),

@@ -8,7 +8,7 @@ MNN crashes on most missing files, so a bundle that lacks one is not let in.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Container
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -88,7 +88,34 @@ def llm_config_name(config: Config) -> str:
     return name if isinstance(name, str) and fault_in_path(_plain(name)) is None else ""
 
 
-def needed_files(config: Config, llm_config: Config, present: Collection[str]) -> Needed:
+def asked_files(read: Callable[[str], bytes | str], present: Container[str]) -> Needed:
+    """Name every file that MNN will open, from the two configuration files themselves.
+
+    While one of these cannot be followed nobody knows what the others are called, so that only
+    the two themselves are named.
+
+    Args:
+        read: the bytes of a file, or a sentence that says why they cannot be had.
+        present: as in `needed_files`.
+    """
+    config = _read_config(CONFIG, read)
+    if isinstance(config, str):
+        return Needed((CONFIG,), (config,))
+    name = llm_config_name(config)
+    llm_config = _read_config(name, read) if name else {}
+    if isinstance(llm_config, str):
+        return Needed((CONFIG, name), (llm_config,))
+    return needed_files(config, llm_config, present)
+
+
+def _read_config(name: str, read: Callable[[str], bytes | str]) -> Config | str:
+    data = read(name)
+    if isinstance(data, str):
+        return data
+    return parse_config(name, data) if data else f"{name} is empty"
+
+
+def needed_files(config: Config, llm_config: Config, present: Container[str]) -> Needed:
     """Name every file that MNN will open for this configuration.
 
     Args:
@@ -145,14 +172,14 @@ class _Asked:
         self.files.append(name)
         return name
 
-    def optional(self, key: str, default: str, present: Collection[str]) -> None:
+    def optional(self, key: str, default: str, present: Container[str]) -> None:
         """A file that MNN does without."""
         name = self._merged.get(key, default)
         if isinstance(name, str) and _plain(name) in present:
             self.files.append(_plain(name))
 
     def graph(
-        self, key: str, default: str, present: Collection[str], *, weight: bool = False
+        self, key: str, default: str, present: Container[str], *, weight: bool = False
     ) -> None:
         """A graph, and the weights beside it: always, or where they exist."""
         name = self.name(key, default)

@@ -16,6 +16,7 @@ from pathlib import Path
 from tokforge_models.disk import Disk
 from tokforge_models.errors import StorageError
 from tokforge_models.fingerprint import Fingerprint, fingerprint_of
+from tokforge_models.manifest import is_schema
 from tokforge_models.names import inside
 
 SCHEMA = 1
@@ -87,7 +88,9 @@ def unpack(data: bytes) -> Fingerprint | None:
     line, _, body = data.partition(b"\n")
     try:
         head = json.loads(line)
-        if head["schema"] != SCHEMA or head["sha256"] != hashlib.sha256(body).hexdigest():
+        if not is_schema(head["schema"], SCHEMA):
+            return None
+        if head["sha256"] != hashlib.sha256(body).hexdigest():
             return None
         lengths = struct.unpack_from(f"<{head['tokens']}I", body)
         ends = accumulate(lengths, initial=4 * len(lengths))

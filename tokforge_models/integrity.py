@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,10 +23,10 @@ from tokforge_models.completeness import (
 )
 from tokforge_models.digests import hash_file
 from tokforge_models.disk import is_plain_folder, read_small
+from tokforge_models.doubts import Doubt, Kind, doubts_about, speaks_of
 from tokforge_models.errors import IntegrityError, Refused, StorageError, TokforgeError, UsageError
 from tokforge_models.manifest import Entry, Manifest, Stamp
 from tokforge_models.names import inside
-from tokforge_models.offer import CONTENT
 from tokforge_models.pins import UNPINNED, Pin, pins_for
 from tokforge_models.progress import Meter, Phase, Progress, silent
 from tokforge_models.pulling import pull
@@ -132,17 +131,22 @@ def _check(
     doubtful = [entry for entry in manifest.files if _doubtful(looks[entry.path], full)]
     hashed = _hash(id, folder, doubtful, progress)
     checked = tuple(_judge(entry, looks[entry.path], hashed) for entry in manifest.files)
-    if checked != manifest.files:
-        _remember(store, manifest, checked)
+    unwritten = _remember(store, manifest, checked) if checked != manifest.files else ""
     pins = _pins(store, manifest, bundle)
+    seen = store.pins.seen(id, manifest.revision)
+    doubts = doubts_about(replace(manifest, files=checked), folder, seen, bundle)
     files = [
         _report(entry, looks[entry.path], hashed.get(entry.path), pins.get(entry.path, UNPINNED))
         for entry in checked
     ]
-    files += _never_taken(manifest, bundle)
-    state = State.READY if all(entry.stamp for entry in checked) else State.DAMAGED
-    problems = _config_problems(folder, manifest)
-    ok = state is State.READY and all(file.ok for file in files) and not problems
+    known = manifest.by_path()
+    files += [_unverified(doubt) for doubt in doubts if doubt.path not in known]
+    whole = all(file.ok for file in files) and not doubts
+    problems = (*(doubt.why for doubt in doubts), *_settings_problems(folder))
+    if not whole and unwritten:
+        problems = (*problems, unwritten)
+    state = State.READY if whole else State.DAMAGED
+    ok = whole and not problems
     return BundleReport(id, state, ok, tuple(files), problems, _extra(folder, manifest))
 
 
@@ -199,31 +203,28 @@ def _judge(
     return entry if seen is Look.SAME else replace(entry, stamp=None)
 
 
-def _remember(store: Store, manifest: Manifest, checked: tuple[Entry, ...]) -> None:
+def _remember(store: Store, manifest: Manifest, checked: tuple[Entry, ...]) -> str:
     """Write down what was found, unless someone else is changing the bundle.
 
     A verdict stands whether or not it can be written, so that a store that may only be read can
     be verified, too.
+
+    Returns:
+        Why it is not written down, or nothing.
     """
-    with (
-        suppress(StorageError, Refused),
-        store.lock(manifest.id, f"tokforge verify {manifest.id}", _PATIENCE_SECONDS),
-    ):
-        if store.manifest(manifest.id, manifest.revision) == manifest:
-            store.write_manifest(replace(manifest, files=checked))
+    try:
+        with store.lock(manifest.id, f"tokforge verify {manifest.id}", _PATIENCE_SECONDS):
+            if store.manifest(manifest.id, manifest.revision) == manifest:
+                store.write_manifest(replace(manifest, files=checked))
+    except (StorageError, Refused) as error:
+        return f"this verdict is not written down, and is found again only by --full: {error.what}"
+    return ""
 
 
 def _pins(store: Store, manifest: Manifest, bundle: Bundle | None) -> dict[str, Pin]:
     """What the files must be by others' word than the manifest's own."""
     seen = store.pins.seen(manifest.id, manifest.revision)
-    if bundle is None or not _is_of(manifest, bundle):
-        return seen
-    return pins_for(bundle, seen)
-
-
-def _is_of(manifest: Manifest, bundle: Bundle) -> bool:
-    """Whether the registry's pins speak of this revision."""
-    return bundle.revision in {None, manifest.revision} or manifest.revision.startswith(CONTENT)
+    return pins_for(bundle, seen) if bundle and speaks_of(bundle, manifest) else seen
 
 
 def _report(entry: Entry, seen: Look, hashed: tuple[Stamp, str] | None, pin: Pin) -> FileReport:
@@ -233,26 +234,17 @@ def _report(entry: Entry, seen: Look, hashed: tuple[Stamp, str] | None, pin: Pin
     return FileReport(entry.path, ok, expected, actual, pin.size or entry.size)
 
 
-def _never_taken(manifest: Manifest, bundle: Bundle | None) -> list[FileReport]:
-    """Required files of the registry that the manifest does not have."""
-    if bundle is None or not _is_of(manifest, bundle):
-        return []
-    have = manifest.by_path()
-    return [
-        FileReport(file.path, False, file.sha256, None, file.size or 0)
-        for file in bundle.files
-        if file.role is FileRole.REQUIRED and file.path not in have
-    ]
+def _unverified(doubt: Doubt) -> FileReport:
+    pin = doubt.pin or UNPINNED
+    return FileReport(doubt.path, False, pin.sha256, None, pin.size or 0)
 
 
-def _config_problems(folder: Path, manifest: Manifest) -> tuple[str, ...]:
-    if CONFIG not in manifest.by_path():
-        return (f"{CONFIG} is not part of the bundle",)
+def _settings_problems(folder: Path) -> tuple[str, ...]:
     try:
         config = parse_config(CONFIG, read_small(folder / CONFIG, MAX_CONFIG_BYTES))
     except OSError:
         return ()
-    return (config,) if isinstance(config, str) else settings_of(config)[1]
+    return () if isinstance(config, str) else settings_of(config)[1]
 
 
 def _extra(folder: Path, manifest: Manifest) -> tuple[str, ...]:
@@ -311,19 +303,29 @@ def _target(store: Store, id: str, bundle: Bundle | None) -> Bundle:
             ) from error
         return bundle
     pins = _pins(store, manifest, bundle)
+    seen = store.pins.seen(id, manifest.revision)
+    doubts = doubts_about(manifest, store.revision_folder(id, manifest.revision), seen, bundle)
+    roles = {entry.path: entry.role for entry in manifest.files}
+    roles |= {doubt.path: FileRole.REQUIRED for doubt in doubts if doubt.kind is Kind.ABSENT}
+    known = manifest.by_path()
     files = tuple(
-        BundleFile(
-            entry.path,
-            entry.role,
-            entry.size,
-            pins.get(entry.path, UNPINNED).sha256 or entry.sha256,
-        )
-        for entry in manifest.files
+        BundleFile(path, role, *_must_be(known.get(path), pins.get(path, UNPINNED)))
+        for path, role in roles.items()
     )
     named = bundle.sources if bundle and bundle.revision in {None, manifest.revision} else ()
     sources = (*named, *(source for source in _import_source(manifest) if source not in named))
     base = bundle or Bundle(id, id, manifest.role, family="")
     return replace(base, revision=manifest.revision, files=files, sources=sources)
+
+
+def _must_be(entry: Entry | None, pin: Pin) -> tuple[int | None, str | None]:
+    """Size and digest that a file must have: a pin counts more than a manifest.
+
+    What pins.json says is left to whoever pulls, who reads it, too, and tells it from a registry.
+    """
+    if entry is None or pin.contradicts(entry.size, entry.sha256):
+        return (None, None) if pin.remembered else (pin.size, pin.sha256)
+    return entry.size, entry.sha256
 
 
 def _import_source(manifest: Manifest) -> tuple[Source, ...]:

@@ -30,7 +30,7 @@ from typing import Any
 from tokforge_models.bundle import Role
 from tokforge_models.digests import is_sha256, segment_count, segment_span
 from tokforge_models.disk import Disk, read_small
-from tokforge_models.manifest import Entry, entry_from_json, entry_to_json, unique_keys
+from tokforge_models.manifest import Entry, entry_from_json, entry_to_json, is_schema, unique_keys
 from tokforge_models.names import fault_in_path, is_bundle_id, is_revision
 
 SCHEMA = 1
@@ -176,7 +176,7 @@ def _check_path(path: Any) -> None:
 
 
 def _header(value: dict[str, Any] | None) -> Header | None:
-    if value is None or value.get("journal") != SCHEMA:
+    if value is None or not is_schema(value.get("journal"), SCHEMA):
         return None
     id, revision, length = value.get("id"), value.get("revision"), value.get("segment_bytes")
     if not (isinstance(id, str) and is_bundle_id(id)):

@@ -19,7 +19,7 @@ from tokforge_models.bundle import Bundle, BundleFile, FileRole, Source, State
 from tokforge_models.digests import is_sha256
 from tokforge_models.disk import Disk, explained, read_small
 from tokforge_models.errors import IntegrityError, UnknownBundle, UsageError
-from tokforge_models.manifest import Manifest, unique_keys
+from tokforge_models.manifest import Manifest, is_schema, unique_keys
 from tokforge_models.names import fault_in_paths, is_bundle_id, is_revision
 from tokforge_models.sources import parse_source
 from tokforge_models.store import Store
@@ -103,7 +103,7 @@ def read_lock(path: Path) -> dict[str, Locked]:
         data = read_small(path, MAX_BYTES)
     try:
         document = json.loads(data, object_pairs_hook=unique_keys)
-        if document["schema"] != SCHEMA:
+        if not is_schema(document["schema"], SCHEMA):
             raise ValueError(f"schema {SCHEMA}")
         return {_checked_id(id): _parse(value) for id, value in document["bundles"].items()}
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -12,7 +12,8 @@
 
 A stamp is `[size, mtime_ns, inode]`. A file whose stamp still fits is taken to be unchanged;
 another stamp means only that it must be hashed again. `null` marks a file that failed its last
-check. A manifest is read with distrust: whatever is not exactly this is `IntegrityError`.
+check. A manifest is read with distrust: whatever is not exactly this is `IntegrityError`. One of a
+revision that is called by its content must have that content.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tokforge_models.errors import IntegrityError
 from tokforge_models.names import fault_in_paths, is_bundle_id, is_revision
 
 SCHEMA = 1
+CONTENT = "content-"
 MAX_BYTES = 32 * 1024 * 1024
 _MAX_SIZE = 1 << 50
 
@@ -102,6 +104,11 @@ class Manifest:
         return {file.path: file for file in self.files}
 
 
+def content_name(prefix: str, files: Mapping[str, tuple[int, str]]) -> str:
+    """Name of a revision that is called by the sizes and digests of its files, by path."""
+    return f"{prefix}{content_digest(files)[:32]}"
+
+
 def to_bytes(manifest: Manifest) -> bytes:
     """Write a manifest as it stands on disk."""
     document = {
@@ -162,6 +169,11 @@ def from_bytes(data: bytes, *, id: str, revision: str) -> Manifest:
     return manifest
 
 
+def is_schema(value: Any, schema: int) -> bool:
+    """Whether `value` is that very number: in JSON, 1.0 and true are others."""
+    return type(value) is int and value == schema
+
+
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object whose keys are unique, for `json.loads`.
 
@@ -205,7 +217,7 @@ def entry_from_json(value: Any, segment_bytes: int) -> Entry:
 def _manifest(value: Any) -> Manifest:
     keys = {"schema", "id", "role", "source", "revision", "commit", "segment_bytes", "files"}
     _need(isinstance(value, dict), "an object")
-    _need(value.get("schema") == SCHEMA and value["schema"] is not True, f"schema {SCHEMA}")
+    _need(is_schema(value.get("schema"), SCHEMA), f"schema {SCHEMA}")
     _need(value.keys() == keys, f"the keys {', '.join(sorted(keys))}")
     _need(isinstance(value["id"], str) and is_bundle_id(value["id"]), "a bundle's id")
     _need(isinstance(value["revision"], str) and is_revision(value["revision"]), "a revision")
@@ -216,6 +228,9 @@ def _manifest(value: Any) -> Manifest:
     files = tuple(entry_from_json(file, value["segment_bytes"]) for file in value["files"])
     if fault := fault_in_paths(file.path for file in files):
         raise ValueError(f"safe names, but {fault}")
+    if value["revision"].startswith(CONTENT):
+        told = {file.path: (file.size, file.sha256) for file in files}
+        _need(value["revision"] == content_name(CONTENT, told), "files with the revision's content")
     return Manifest(
         value["id"],
         Role(value["role"]),

@@ -15,16 +15,12 @@ from dataclasses import dataclass, replace
 
 from tokforge_models.bundle import Bundle, FileRole, Source
 from tokforge_models.completeness import (
-    CONFIG,
     MAX_CONFIG_BYTES,
-    Config,
     Needed,
-    llm_config_name,
-    needed_files,
-    parse_config,
+    asked_files,
 )
-from tokforge_models.digests import content_digest
 from tokforge_models.errors import FetchError, IntegrityError
+from tokforge_models.manifest import CONTENT, content_name
 from tokforge_models.names import fault_in_paths, is_revision
 from tokforge_models.pins import UNPINNED, pins_for
 from tokforge_models.plan import Wanted
@@ -32,7 +28,6 @@ from tokforge_models.progress import Meter, Phase, Progress
 from tokforge_models.sources import Fetcher, Listing, RemoteFile
 from tokforge_models.store import Store
 
-CONTENT = "content-"
 SERVED = "served-"
 
 
@@ -95,7 +90,8 @@ def own_offer(ask: Ask) -> Offer:
         raise FetchError(
             f"{ask.source} is not complete",
             expected=", ".join(missing),
-            got="; ".join(listing.notes) or "no such files",
+            got=_instead(missing, listing),
+            hint="try another source with --source",
         )
     revision = bundle.revision or listing.commit
     if revision is None or not is_revision(revision):
@@ -122,7 +118,7 @@ def foreign_offer(ask: Ask) -> Offer:
         raise IntegrityError(
             f"{ask.source} is not a whole bundle",
             expected=", ".join(missing),
-            got="; ".join((*needed.problems, *listing.notes)) or "no such files",
+            got=_instead(missing, listing, needed),
             hint="add what is missing (a link can be replaced by a copy), then import it again",
         )
     _followed(bundle, needed)
@@ -156,7 +152,7 @@ def _chosen(ask: Ask, roles: Mapping[str, FileRole]) -> dict[str, FileRole]:
         raise IntegrityError(
             f"the files of {ask.bundle.id} cannot live in one folder",
             got=fault,
-            hint="try another source with --source",
+            hint="rename or remove one of them there, or try another source with --source",
         )
     return {
         path: role for path, role in roles.items() if ask.all_files or role is FileRole.REQUIRED
@@ -164,16 +160,26 @@ def _chosen(ask: Ask, roles: Mapping[str, FileRole]) -> dict[str, FileRole]:
 
 
 def _missing(roles: Mapping[str, FileRole], listing: Listing) -> list[str]:
-    offered = {file.path for file in listing.files}
+    """Required files that a source does not have; an empty one is none."""
+    offered = {file.path for file in listing.files if file.size}
     return [
         path for path, role in roles.items() if role is FileRole.REQUIRED and path not in offered
     ]
 
 
+def _instead(missing: Collection[str], listing: Listing, needed: Needed | None = None) -> str:
+    """What is there instead of missing files."""
+    empty = [f"{file.path} is empty" for file in listing.files if file.path in missing]
+    asked = needed.problems if needed else ()
+    return "; ".join(dict.fromkeys((*empty, *asked, *listing.notes))) or "no such files"
+
+
 def _followed(bundle: Bundle, needed: Needed) -> Needed:
     if needed.problems:
         raise IntegrityError(
-            f"the configuration of {bundle.id} cannot be followed", got="; ".join(needed.problems)
+            f"the configuration of {bundle.id} cannot be followed",
+            got="; ".join(needed.problems),
+            hint="mend that file there, or try another source with --source",
         )
     return needed
 
@@ -203,25 +209,18 @@ def _content_revision(bundle: Bundle, listing: Listing, paths: Collection[str]) 
     told = {file.path: pinned.get(file.path) or file.sha256 for file in chosen}
     known = all(told.values())
     files = {file.path: (file.size, told[file.path] or file.validator or "") for file in chosen}
-    return f"{CONTENT if known else SERVED}{content_digest(files)[:32]}"
+    return content_name(CONTENT if known else SERVED, files)
 
 
 def needed_of(fetcher: Fetcher, listing: Listing) -> Needed:
     """What the configuration that a source offers asks for."""
     sizes = {file.path: file.size for file in listing.files}
-    problems: list[str] = []
 
-    def config(name: str) -> Config:
-        size = sizes.get(name, 0)
-        if size > MAX_CONFIG_BYTES:
-            problems.append(f"{name} has {size} bytes")
-            return {}
-        parsed = parse_config(name, b"".join(fetcher.read(name, 0, size))) if size else {}
-        if isinstance(parsed, str):
-            problems.append(parsed)
-            return {}
-        return parsed
+    def read(name: str) -> bytes | str:
+        if name not in sizes:
+            return f"{name} is not there"
+        if sizes[name] > MAX_CONFIG_BYTES:
+            return f"{name} has {sizes[name]} bytes"
+        return b"".join(fetcher.read(name, 0, sizes[name]))
 
-    first = config(CONFIG)
-    needed = needed_files(first, config(llm_config_name(first)), sizes)
-    return replace(needed, problems=(*problems, *needed.problems))
+    return asked_files(read, sizes)

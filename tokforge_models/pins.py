@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tokforge_models.bundle import Bundle
 from tokforge_models.digests import is_sha256
 from tokforge_models.disk import Disk, explained, read_small
 from tokforge_models.errors import IntegrityError
-from tokforge_models.manifest import unique_keys
+from tokforge_models.manifest import is_schema, unique_keys
 from tokforge_models.names import fault_in_path, is_bundle_id, is_revision
 
 SCHEMA = 1
@@ -34,10 +34,14 @@ class Pin:
     Attributes:
         size: bytes.
         sha256: digest of the whole file.
+        by: who says so, for people.
+        remembered: whether that is pins.json; else it is the registry.
     """
 
     size: int | None = None
     sha256: str | None = None
+    by: str = field(default="the registry", compare=False)
+    remembered: bool = field(default=False, compare=False)
 
     def contradicts(self, size: int | None, sha256: str | None) -> bool:
         """Whether a file with these facts cannot be the pinned one."""
@@ -45,6 +49,14 @@ class Pin:
 
 
 UNPINNED = Pin()
+
+
+def advice(pin: Pin) -> str:
+    """What to do where a source does not have what `pin`, from pins.json, says."""
+    return (
+        f"{pin.by} remembers another first download: try another source with --source, or, "
+        "if you trust this one, take that bundle's lines out of that file"
+    )
 
 
 def _differ(one: object, other: object) -> bool:
@@ -56,10 +68,9 @@ def pins_for(bundle: Bundle, seen: Mapping[str, Pin]) -> dict[str, Pin]:
     pins = dict(seen)
     for file in bundle.files:
         before = seen.get(file.path, UNPINNED)
-        pins[file.path] = Pin(
-            before.size if file.size is None else file.size,
-            before.sha256 if file.sha256 is None else file.sha256,
-        )
+        if file.sha256 is not None:
+            before = replace(before, sha256=file.sha256, by=UNPINNED.by, remembered=False)
+        pins[file.path] = before if file.size is None else replace(before, size=file.size)
     return pins
 
 
@@ -81,7 +92,10 @@ class PinFile:
         Raises:
             IntegrityError: the file is not valid.
         """
-        return self._read().get(id, {}).get(revision, {})
+        seen = self._read().get(id, {}).get(revision, {})
+        return {
+            path: replace(pin, by=str(self._path), remembered=True) for path, pin in seen.items()
+        }
 
     def remember(self, id: str, revision: str, pins: Mapping[str, Pin]) -> None:
         """Add pins of files of which none is remembered yet.
@@ -141,7 +155,7 @@ def _to_bytes(known: Mapping[str, Mapping[str, Mapping[str, Pin]]]) -> bytes:
 
 def _from_bytes(data: bytes) -> dict[str, dict[str, dict[str, Pin]]]:
     document = json.loads(data, object_pairs_hook=unique_keys)
-    if document["schema"] != SCHEMA or document.keys() != {"schema", "bundles"}:
+    if not is_schema(document["schema"], SCHEMA) or document.keys() != {"schema", "bundles"}:
         raise ValueError("schema")
     return {
         id: {

@@ -76,6 +76,7 @@ class Found:
         segments: digests of the segments that are there, by index.
         validator: what the source said when these bytes came, or None.
         shared: whether the file is hard-linked elsewhere, so that it must not be written to.
+        held: bytes that it takes on the disk and that are written over where they lie.
         path: where it is, if it is in a cache that is not ours.
         linkable: whether that is on the same disk.
     """
@@ -87,6 +88,7 @@ class Found:
     segments: Mapping[int, str] | None = None
     validator: str | None = None
     shared: bool = False
+    held: int = 0
     path: Path | None = None
     linkable: bool = False
 
@@ -169,7 +171,9 @@ def decide(wanted: Wanted, found: Found | None, segment_bytes: int) -> Action:
         return Action(wanted, Verb.KEEP, found, 0, 0, "verified")
     if found and found.segments and _can_go_on(found, wanted):
         missing = missing_bytes(wanted.size, found.segments, segment_bytes)
-        disk = wanted.size if found.shared else missing
+        disk = min(missing, max(wanted.size - found.held, 0))
+        if found.shared:
+            disk = wanted.size
         reason = f"{wanted.size - missing:,} of {wanted.size:,} bytes are here"
         return Action(wanted, Verb.RESUME, found, missing, disk, reason)
     reason = "another version is here" if found and found.entry else "nothing of it is safe yet"

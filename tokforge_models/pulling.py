@@ -15,27 +15,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from tokforge_models.bundle import Bundle, FileRole, Source, SourceKind, State
+from tokforge_models.bundle import Bundle, Source, SourceKind, State
+from tokforge_models.doubts import Kind, doubts_about
 from tokforge_models.errors import FetchError, IntegrityError, StorageError
 from tokforge_models.hf_cache import HuggingFaceCache
 from tokforge_models.journal import Header, Journal, read_journal
 from tokforge_models.locks import Holder
-from tokforge_models.manifest import Entry, Manifest
+from tokforge_models.manifest import CONTENT, Entry, Manifest
 from tokforge_models.names import inside
-from tokforge_models.offer import CONTENT, Ask, Offer, foreign_offer, own_offer
+from tokforge_models.offer import Ask, Offer, foreign_offer, own_offer
 from tokforge_models.offline import OfflineFetcher
-from tokforge_models.pins import Pin
+from tokforge_models.pins import Pin, advice
 from tokforge_models.plan import Plan, Verb, Wanted, plan_pull
 from tokforge_models.progress import Event, Meter, Phase, Progress, silent
 from tokforge_models.sources import FETCHERS, Opener, choose_sources
-from tokforge_models.store import OURS, Store
+from tokforge_models.store import OURS, Store, place_for
 from tokforge_models.survey import Copies, no_copies, survey
 from tokforge_models.transfer import Transfer
 
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 3600.0
-_BOOKKEEPING_BYTES = 1024 * 1024
+# Journal and manifest: a few hundred bytes a segment.
+_BOOKKEEPING_BYTES = 64 * 1024
+_BYTES_A_BOOKKEPT = 4096
 _NETWORK = frozenset({"hf", "modelscope", "url"})
 
 
@@ -163,19 +166,21 @@ def take(bundle: Bundle, store: Store, offer: Offer, progress: Progress, began: 
             store.disk,
             Meter(progress, bundle.id, Phase.FETCHING, sum(f.size for f in offer.wanted)),
         )
+        for action in plan.actions:
+            place_for(folder, action.wanted.path, store.disk)
         entries = tuple(transfer.bring(action) for action in plan.actions)
-        store.pins.remember(bundle.id, offer.revision, _new_pins(bundle, offer, entries))
-        store.write_manifest(
-            Manifest(
-                bundle.id,
-                bundle.role,
-                str(offer.source),
-                offer.revision,
-                offer.commit,
-                store.segment_bytes,
-                entries,
-            )
+        manifest = Manifest(
+            bundle.id,
+            bundle.role,
+            str(offer.source),
+            offer.revision,
+            offer.commit,
+            store.segment_bytes,
+            entries,
         )
+        _refuse_doubtful(manifest, folder)
+        store.pins.remember(bundle.id, offer.revision, _new_pins(bundle, offer, entries))
+        store.write_manifest(manifest)
         store.use(bundle.id, offer.revision)
         _tidy(store, folder)
     total = sum(entry.size for entry in entries)
@@ -252,14 +257,31 @@ def _refuse_contradictions(plan: Plan) -> None:
             f"upstream moved: {plan.source} does not have what {plan.id} is pinned to: "
             + "; ".join(f"{action.wanted.path}: {action.reason}" for action in refused),
             kept="everything that was here; nothing here is damaged",
-            hint="try another source with --source, or a registry that pins what is there now",
+            hint=next(
+                (advice(one.wanted.pin) for one in refused if one.wanted.pin.remembered),
+                "try another source with --source, or a registry that pins what is there now",
+            ),
+        )
+
+
+def _refuse_doubtful(manifest: Manifest, folder: Path) -> None:
+    """Make no bundle of files that lack what their own configuration asks for."""
+    if doubts := doubts_about(manifest, folder, {}):
+        raise IntegrityError(
+            f"the files of {manifest.id} are no whole bundle: "
+            + "; ".join(doubt.why for doubt in doubts),
+            kept="the files that were fetched",
+            hint="move those files away, then run the same command again"
+            if all(doubt.kind is Kind.STRAY for doubt in doubts)
+            else "try another source with --source, or a registry that lists these files",
         )
 
 
 def _refuse_full_disk(plan: Plan, store: Store) -> None:
     folder = store.folder(plan.id)
     free = store.disk.free(folder)
-    if plan.disk_bytes and (needed := plan.disk_bytes + _BOOKKEEPING_BYTES) > free:
+    needed = plan.disk_bytes + _BOOKKEEPING_BYTES + plan.disk_bytes // _BYTES_A_BOOKKEPT
+    if plan.disk_bytes and needed > free:
         raise StorageError(
             f"too little space for {plan.id} in {folder}",
             expected=f"{needed:,} bytes",
@@ -311,13 +333,9 @@ def _ready(bundle: Bundle, store: Store) -> Pulled | None:
     imported = status.revision.startswith(CONTENT)
     if not imported and bundle.revision not in {None, status.revision}:
         return None
-    entries = manifest.by_path()
-    for file in bundle.files:
-        entry = entries.get(file.path)
-        if entry is None and file.role is FileRole.REQUIRED:
-            return None
-        if entry and Pin(file.size, file.sha256).contradicts(entry.size, entry.sha256):
-            return None
+    seen = store.pins.seen(bundle.id, status.revision)
+    if doubts_about(manifest, status.path, seen, bundle):
+        return None
     return Pulled(
         bundle.id,
         State.READY,

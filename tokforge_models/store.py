@@ -14,7 +14,8 @@ A state is always read from the disk, never remembered:
     absent   nothing of it is here
     partial  something is here, but `current` names nothing yet
     ready    `current` names a revision whose manifest is valid and whose files are all there
-    damaged  `current` is there, but what it names is not whole, or failed its last check
+    damaged  `current` is there, but what it names is not whole, failed its last check, or is not
+             what its configuration or pins.json asks for (doubts.py)
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tokforge_models.bundle import Role, Settings, State
 from tokforge_models.completeness import CONFIG, MAX_CONFIG_BYTES, parse_config, settings_of
 from tokforge_models.digests import SEGMENT_BYTES
 from tokforge_models.disk import Disk, is_plain_folder, read_small
+from tokforge_models.doubts import doubts_about
 from tokforge_models.errors import IntegrityError, StorageError, UnknownBundle, UsageError
 from tokforge_models.installed import Installed
 from tokforge_models.journal import read_journal
@@ -283,7 +285,10 @@ class Store:
         except IntegrityError as error:
             return self._damaged(id, error.message, revision, folder)
         looks = [(entry, look(folder, entry)) for entry in manifest.files]
+        problems = [f"{entry.path} {seen.value}" for entry, seen in looks if seen is not Look.SAME]
         whole = all(seen.whole for _, seen in looks)
+        if whole and (doubts := self._doubts(manifest)):
+            whole, problems = False, [*problems, *doubts]
         return BundleStatus(
             id,
             manifest.role,
@@ -292,8 +297,16 @@ class Store:
             sum(entry.size for entry in manifest.files),
             self._partial_bytes(id, without=revision if whole else None),
             folder,
-            tuple(f"{entry.path} {seen.value}" for entry, seen in looks if seen is not Look.SAME),
+            tuple(problems),
         )
+
+    def _doubts(self, manifest: Manifest) -> list[str]:
+        folder = self.revision_folder(manifest.id, manifest.revision)
+        try:
+            seen = self.pins.seen(manifest.id, manifest.revision)
+        except (IntegrityError, StorageError) as error:
+            return [f"{error.message} ({error.hint})"]
+        return [doubt.why for doubt in doubts_about(manifest, folder, seen)]
 
     def _status_without_current(self, id: str) -> BundleStatus:
         folder = self.folder(id)

@@ -179,6 +179,7 @@ def _examine(
         segments=good,
         validator=known.validator,
         shared=links > 1,
+        held=digests.size,
     )
 
 

@@ -15,6 +15,7 @@ from tokforge_models.errors import IntegrityError
 from tokforge_models.filling import Filling
 from tokforge_models.journal import Journal
 from tokforge_models.manifest import Entry, Stamp
+from tokforge_models.pins import advice
 from tokforge_models.plan import Action, Place, Verb, Wanted
 from tokforge_models.progress import Meter
 from tokforge_models.sources import Fetcher
@@ -83,7 +84,9 @@ class Transfer:
                 else f"git's blob {wanted.blob_sha1}",
                 got=entry.sha256 if wanted.expected else f"another (sha256 {entry.sha256})",
                 kept="the files that were right",
-                hint="the source or the line spoils it: try another network, or --source",
+                hint=advice(wanted.pin)
+                if wanted.pin.remembered
+                else "the source or the line spoils it: try another network, or --source",
             )
         return entry
 
