@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -126,8 +128,30 @@ def test_only_plain_files_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes with names")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    import os
-
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"):
         open_plain(tmp_path / "pipe")
+    disk = Disk()
+    for write in (disk.append, partial(disk.write_at, offset=0)):
+        with pytest.raises(StorageError):
+            write(tmp_path / "pipe", data=b"x")
+    os.mkfifo(tmp_path / "file.tmp")
+    with pytest.raises(StorageError):
+        disk.write(tmp_path / "file", b"x")
+
+
+def test_a_pipe_that_came_after_the_look_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr("tokforge_models.disk.is_plain_file", lambda _: True)
+    with pytest.raises(OSError, match="not a regular file"):
+        open_plain(tmp_path / "pipe")
+
+
+def test_a_folder_in_place_of_a_file_is_to_be_moved_away(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    for change in (Disk().remove, partial(Disk().write, data=b"x")):
+        with pytest.raises(StorageError) as caught:
+            change(tmp_path / "file")
+        assert f"move {tmp_path / 'file'} away" in caught.value.hint

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from store_kit import FastDisk, FaultyDisk, no_space
-from tokforge_models.errors import Refused
+from store_kit import FastDisk, FaultyDisk, forbidden, no_space
+from tokforge_models.errors import MayOnlyRead, Refused, StorageError
 from tokforge_models.locks import Holder, Locks
 
 HOLD = """
@@ -144,3 +144,27 @@ def test_a_holder_file_that_makes_no_sense_is_somebody(tmp_path: Path, note: str
             locks.exclusive("tokforge rm x", 0),
         ):
             raise AssertionError("two processes hold one lock")
+
+
+def test_what_forbids_a_claim_is_told_not_the_sweeping_after_it(tmp_path: Path) -> None:
+    disk = FaultyDisk(1, forbidden, lasting=True)
+    with (
+        pytest.raises(MayOnlyRead, match="cannot make the folder"),
+        Locks(tmp_path / "x", disk).claim("tokforge run x"),
+    ):
+        raise AssertionError("claimed")
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(*_: object, **__: object) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr("filelock.FileLock.acquire", without)
+    with (
+        pytest.raises(StorageError, match="has no locks") as caught,
+        Locks(tmp_path / "x", FastDisk()).exclusive("tokforge pull x", 0),
+    ):
+        raise AssertionError("locked")
+    assert "TOKFORGE_HOME" in caught.value.hint

@@ -9,9 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from store_kit import SEGMENT, FastDisk, MemoryHub, bundle_of, make_files
+from store_kit import (
+    SEGMENT,
+    FastDisk,
+    FaultyDisk,
+    MemoryHub,
+    bundle_of,
+    forbidden,
+    make_files,
+)
 from tokforge_models.bundle import Role, Settings, State
-from tokforge_models.errors import FetchError, IntegrityError, UnknownBundle, UsageError
+from tokforge_models.errors import (
+    FetchError,
+    IntegrityError,
+    MayOnlyRead,
+    UnknownBundle,
+    UsageError,
+)
 from tokforge_models.pulling import pull
 from tokforge_models.store import Store, default_home
 
@@ -268,3 +282,19 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_home_of_nobody() -> None:
     with pytest.raises(UsageError, match="~nosuchuser"):
         Store(Path("~nosuchuser/store"))
+
+
+@pytest.mark.parametrize("may_write", [False, True])
+def test_a_store_that_may_only_be_read_is_used_without_a_claim(
+    store: Store, monkeypatch: pytest.MonkeyPatch, may_write: bool
+) -> None:
+    pull(BUNDLE, store, fetchers=MemoryHub(dict(FILES)).opener())
+    shutil.rmtree(store.home / "locks")
+    store.disk = FaultyDisk(1, forbidden, lasting=True)
+    monkeypatch.setattr("os.access", lambda *_: may_write)
+    if may_write:
+        with pytest.raises(MayOnlyRead, match="cannot make the folder"):
+            store.claim("demo", "tokforge run demo").__enter__()
+    else:
+        with store.claim("demo", "tokforge run demo") as installed:
+            assert installed.id == "demo"

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from tokforge_models.errors import StorageError
+from tokforge_models.errors import MayOnlyRead, StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -32,14 +32,17 @@ KEPT = "everything verified so far"
 
 def explain(doing: str, path: Path, error: OSError) -> StorageError:
     """Turn the system's refusal of `doing` something to `path` into our error."""
-    if error.errno in _NO_SPACE:
+    if doing in {"write", "remove"} and is_plain_folder(path):
+        hint = f"a folder is in its place: move {path} away, then run the same command again"
+    elif error.errno in _NO_SPACE:
         hint = "free some space, then run the same command again"
     elif error.errno in _FORBIDDEN:
         hint = "allow this user to write there, or set TOKFORGE_HOME to another folder"
     else:
         hint = "run the same command again once the cause is gone"
     reason = error.strerror or type(error).__name__
-    return StorageError(f"cannot {doing} {path}: {reason}", kept=KEPT, hint=hint)
+    kind = MayOnlyRead if error.errno in _FORBIDDEN else StorageError
+    return kind(f"cannot {doing} {path}: {reason}", kept=KEPT, hint=hint)
 
 
 @contextmanager
@@ -75,16 +78,38 @@ def open_plain(path: Path) -> IO[bytes]:
     """
     if not is_plain_file(path):
         path.lstat()
-        raise OSError(errno.EINVAL, "not a regular file")
+        raise _not_regular()
     return _open(path, "rb")
 
 
+def _not_regular() -> OSError:
+    return OSError(errno.EINVAL, "not a regular file")
+
+
+# A link at the last part is not followed, and a pipe there is not waited for, where the system
+# can tell.
+_WARY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
 def _open(path: Path, mode: str) -> IO[bytes]:
-    """Open without buffer, and without following a link at the last part where that can be told."""
-    no_follow = getattr(os, "O_NOFOLLOW", 0)
-    return open(
-        path, mode, buffering=0, opener=lambda name, flags: os.open(name, flags | no_follow, 0o666)
-    )
+    """Open a regular file without buffer."""
+    return open(path, mode, buffering=0, opener=_open_wary)
+
+
+def _open_wary(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | _WARY, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_regular()
+    return descriptor
+
+
+def real_path(path: Path) -> Path:
+    """Where the links of a path lead; of a circle of links, one of them.
+
+    For what a person points at, whose links are theirs; never for a file of the store.
+    """
+    return Path(os.path.realpath(path))
 
 
 def read_small(path: Path, limit: int) -> bytes:

@@ -88,6 +88,10 @@ class StorageError(TokforgeError):
     exit_code = 6
 
 
+class MayOnlyRead(StorageError):
+    """A place may not be written, now or later; whoever only reads can go on without."""
+
+
 class Refused(TokforgeError):
     """What was asked for cannot be, or would break something in use."""
 

@@ -93,13 +93,14 @@ class Locks:
         """Hold off whoever wants to remove the bundle, beside others who do the same.
 
         Raises:
+            MayOnlyRead: nothing may be written here.
             Refused: it is being removed or mended right now.
         """
         name = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         lock = self._claims / f"{name}.lock"
         note = self._claims / f"{name}.json"
         with ExitStack() as held:
-            held.callback(self._sweep, lock)
+            held.callback(self._sweep_if_possible, lock)
             with self._gate():
                 held.enter_context(self._held(lock, 0, lambda: _SOMEBODY))
                 with suppress(StorageError):  # a full disk forbids no one to run a model
@@ -139,6 +140,11 @@ class Locks:
         for path in (lock.with_suffix(".json"), lock):
             self._disk.remove(path)
 
+    def _sweep_if_possible(self, lock: Path) -> None:
+        """Leave what cannot be removed to the next one who looks: nobody holds it."""
+        with suppress(StorageError):
+            self._sweep(lock)
+
     @contextmanager
     def _gate(self) -> Iterator[None]:
         with self._held(self._folder / "gate", _GATE_SECONDS, partial(_holder, self._worker)):
@@ -168,6 +174,11 @@ class Locks:
                         f"the bundle {self._folder.name} is being worked on by {who()}",
                         hint="wait for that command to end, then run this one again",
                     ) from error
+            except NotImplementedError as error:
+                raise StorageError(
+                    f"cannot lock {path}: this file system has no locks",
+                    hint="set TOKFORGE_HOME to a folder on another disk",
+                ) from error
         try:
             yield
         finally:

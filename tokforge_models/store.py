@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -32,7 +32,13 @@ from tokforge_models.completeness import CONFIG, MAX_CONFIG_BYTES, parse_config,
 from tokforge_models.digests import SEGMENT_BYTES
 from tokforge_models.disk import Disk, is_plain_folder, read_small
 from tokforge_models.doubts import doubts_about
-from tokforge_models.errors import IntegrityError, StorageError, UnknownBundle, UsageError
+from tokforge_models.errors import (
+    IntegrityError,
+    MayOnlyRead,
+    StorageError,
+    UnknownBundle,
+    UsageError,
+)
 from tokforge_models.installed import Installed
 from tokforge_models.journal import read_journal
 from tokforge_models.locks import Holder, Locks, no_matter
@@ -166,6 +172,9 @@ class Store:
     def claim(self, id: str, command: str) -> Iterator[Installed]:
         """Use a ready bundle: until the end, nobody can remove or mend it.
 
+        Where this user may only read, it is used without a claim: whoever may write there is not
+        held off.
+
         Args:
             id: the bundle.
             command: how others shall name this use, e.g. ``tokforge run qwen3-4b``.
@@ -176,7 +185,12 @@ class Store:
             Refused: it is being removed or mended right now.
         """
         self.ready(id)
-        with self.locks(id).claim(command):
+        with ExitStack() as held:
+            try:
+                held.enter_context(self.locks(id).claim(command))
+            except MayOnlyRead:
+                if os.access(self.folder(id), os.W_OK):
+                    raise
             yield self.ready(id)
 
     def ready(self, id: str) -> Installed:
