@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -223,3 +224,10 @@ def test_no_text_raises(text: str) -> None:
         parse_cpuinfo, parse_meminfo, parse_compatible, parse_getprop, parse_cpu_max, parse_count,
     ):  # fmt: skip
         parse(text)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names")
+def test_what_is_no_file_says_nothing_and_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    os.mkfifo(tmp_path / "proc" / "cpuinfo")
+    assert device_probe._linux_chip(tmp_path) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,34 @@ def test_a_missing_file(name: str, tmp_path: Path) -> None:
     (folder / name).unlink()
     with pytest.raises(IntegrityError, match=name):
         fingerprint_of(folder)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names")
+@pytest.mark.parametrize("name", ["config.json", "llm_config.json", "tokenizer.txt", "llm.mnn"])
+def test_a_pipe_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    folder = bundle(tmp_path)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(IntegrityError, match="not a regular file") as caught:
+        fingerprint_of(folder)
+    assert "fresh copy" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["config.json", "llm_config.json", "tokenizer.txt", "llm.mnn"])
+def test_a_file_beyond_all_bounds(name: str, tmp_path: Path) -> None:
+    folder = bundle(tmp_path)
+    with (folder / name).open("r+b") as stream:
+        stream.truncate((1 << 30) + 1)
+    with pytest.raises(IntegrityError, match="larger than"):
+        fingerprint_of(folder)
+
+
+def test_links_of_a_folder_of_ones_own_are_followed(tmp_path: Path) -> None:
+    folder = bundle(tmp_path)
+    for name in ("config.json", "tokenizer.txt", "llm.mnn"):
+        (folder / name).rename(folder / f"real.{name}")
+        (folder / name).symlink_to(folder / f"real.{name}")
+    assert fingerprint_of(folder).tokens == (b"a", b"b", b"<end>")
 
 
 @pytest.mark.parametrize(

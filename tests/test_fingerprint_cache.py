@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,8 +71,22 @@ def test_a_key_is_a_name(tmp_path: Path, reads: list[Path]) -> None:
 
 
 def test_damage_of_the_bundle_is_told(tmp_path: Path) -> None:
-    with pytest.raises(IntegrityError):
+    with pytest.raises(IntegrityError) as caught:
         FingerprintCache(tmp_path / "cache").get(tmp_path / "none", "abc")
+    assert "tokforge verify --full --repair" in caught.value.hint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names")
+def test_a_pipe_is_not_waited_for(tmp_path: Path, reads: list[Path]) -> None:
+    os.mkfifo(tmp_path / "abc.fingerprint")
+    assert FingerprintCache(tmp_path).get(tmp_path, "abc") == WORDS
+    assert (tmp_path / "abc.fingerprint").is_file()
+
+
+def test_a_schema_is_a_whole_number() -> None:
+    whole = pack(WORDS)
+    for schema in (b"1.0", b"true"):
+        assert unpack(whole.replace(b'"schema": 1', b'"schema": ' + schema)) is None
 
 
 @given(fingerprints)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -194,8 +196,16 @@ def test_a_file_beyond_all_bounds(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer"
     with path.open("wb") as stream:
         stream.truncate(65 << 20)
-    with pytest.raises(IntegrityError, match="more than"):
+    with pytest.raises(IntegrityError, match="larger than") as caught:
         read_tokenizer(path)
+    assert "tokforge verify" not in caught.value.hint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tokenizer.txt")
+    with pytest.raises(IntegrityError, match="not a regular file"):
+        read_tokenizer(tmp_path / "tokenizer.txt")
 
 
 @given(data=st.data())

@@ -18,8 +18,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tokforge_models.device import Device, Platform
+from tokforge_models.disk import read_small
 
 _COMMAND_SECONDS = 5
+_MAX_FACT_BYTES = 4 << 20
 _ROOT = Path("/")
 
 
@@ -136,7 +138,7 @@ def _tidy(text: str) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace")
+        return read_small(path, _MAX_FACT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

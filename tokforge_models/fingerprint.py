@@ -6,16 +6,20 @@ is loaded, on every platform.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tokforge_models.disk import open_plain, read_small, real_path
 from tokforge_models.errors import IntegrityError
 from tokforge_models.names import fault_in_path, inside
-from tokforge_models.tokenizer_file import read_tokenizer
+from tokforge_models.tokenizer_file import FRESH_COPY, read_tokenizer
 
 _MAX_CONFIG_BYTES = 16 << 20
+_MAX_GRAPH_BYTES = 1 << 30
 _CHUNK_BYTES = 1 << 20
 # MNN's exporter names layers after these operators (transformers/llm/export/utils/custom_op.py).
 _FULL_LAYER = b"/FusedAttention"
@@ -80,7 +84,9 @@ def _attention(graph: Path) -> str:
     overlap = max(map(len, wanted)) - 1
     found: set[bytes] = set()
     try:
-        with graph.open("rb") as stream:
+        with open_plain(real_path(graph)) as stream:
+            if os.fstat(stream.fileno()).st_size > _MAX_GRAPH_BYTES:
+                raise OSError(errno.EFBIG, f"larger than {_MAX_GRAPH_BYTES} bytes")
             tail = b""
             while found != wanted and (chunk := stream.read(_CHUNK_BYTES)):
                 window = tail + chunk
@@ -97,32 +103,30 @@ def _name(config: dict[str, Any], key: str, default: str) -> str:
     name = config.get(key, default)
     if not isinstance(name, str) or (fault := fault_in_path(name)):
         why = fault if isinstance(name, str) else "is not a text"
-        raise IntegrityError(f"config.json: the file name in {key!r} {why}")
+        raise IntegrityError(f"config.json: the file name in {key!r} {why}", hint=FRESH_COPY)
     return name
 
 
 def _read_json(directory: Path, name: str) -> dict[str, Any]:
     path = inside(directory, name)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(_MAX_CONFIG_BYTES + 1)
+        data = read_small(real_path(path), _MAX_CONFIG_BYTES)
     except OSError as error:
         raise _unreadable(path, error) from error
     try:
-        document = json.loads(data) if len(data) <= _MAX_CONFIG_BYTES else None
+        document = json.loads(data)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise IntegrityError(
             f"{path} is damaged",
             expected="a JSON object",
-            hint="tokforge verify --full --repair fetches it again",
+            hint=FRESH_COPY,
         )
     return document
 
 
 def _unreadable(path: Path, error: OSError) -> IntegrityError:
     return IntegrityError(
-        f"cannot read {path}: {error.strerror or type(error).__name__}",
-        hint="tokforge verify --repair fetches it again",
+        f"cannot read {path}: {error.strerror or type(error).__name__}", hint=FRESH_COPY
     )

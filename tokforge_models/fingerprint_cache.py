@@ -13,8 +13,8 @@ import struct
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from tokforge_models.disk import Disk
-from tokforge_models.errors import StorageError
+from tokforge_models.disk import Disk, read_small
+from tokforge_models.errors import IntegrityError, StorageError
 from tokforge_models.fingerprint import Fingerprint, fingerprint_of
 from tokforge_models.manifest import is_schema
 from tokforge_models.names import inside
@@ -24,7 +24,7 @@ _MAX_BYTES = 128 << 20
 
 
 class FingerprintCache:
-    """Fingerprints in a folder.
+    """Fingerprints of the store's bundles, in a folder.
 
     Args:
         folder: made at the first write.
@@ -49,7 +49,15 @@ class FingerprintCache:
         path = inside(self._folder, f"{key}.fingerprint")
         if (known := _load(path)) is not None:
             return known
-        fingerprint = fingerprint_of(directory)
+        try:
+            fingerprint = fingerprint_of(directory)
+        except IntegrityError as error:
+            raise IntegrityError(
+                error.what,
+                expected=error.expected,
+                got=error.got,
+                hint="tokforge verify --full --repair fetches it again",
+            ) from error
         try:
             self._disk.make_folder(self._folder)
             self._disk.write(path, pack(fingerprint))
@@ -61,8 +69,7 @@ class FingerprintCache:
 
 def _load(path: Path) -> Fingerprint | None:
     try:
-        with path.open("rb") as stream:
-            return unpack(stream.read(_MAX_BYTES))
+        return unpack(read_small(path, _MAX_BYTES))
     except OSError:
         return None
 

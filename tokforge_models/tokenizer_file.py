@@ -33,10 +33,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from tokforge_models.disk import read_small, real_path
 from tokforge_models.errors import IntegrityError
 
 MAX_FILE_BYTES = 64 << 20
 MAX_TOKENS = 1 << 21
+# Nothing here knows whether the file is the store's, which could mend it.
+FRESH_COPY = "get a fresh copy of that file, then run the same command again"
 _MAGIC = 430
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_NESTING = 16
@@ -76,26 +79,23 @@ def read_tokenizer(path: Path) -> TokenizerFile:
         IntegrityError: the file is missing, too large, cut short or not a tokenizer.
     """
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
+        data = read_small(real_path(path), MAX_FILE_BYTES)
     except OSError as error:
         raise IntegrityError(
             f"cannot read the tokenizer {path}: {error.strerror or type(error).__name__}",
-            hint="tokforge verify --repair fetches it again",
+            hint=FRESH_COPY,
         ) from error
     try:
         return parse_tokenizer(data)
     except _DamagedError as damage:
         raise IntegrityError(
             f"the tokenizer {path} is damaged: {damage}",
-            hint="tokforge verify --full --repair fetches it again",
+            hint=FRESH_COPY,
         ) from damage
 
 
 def parse_tokenizer(data: bytes) -> TokenizerFile:
     """Parse the bytes of a tokenizer file."""
-    if len(data) > MAX_FILE_BYTES:
-        raise _DamagedError(f"it has more than {MAX_FILE_BYTES} bytes")
     lines = data[:_MAX_HEADER_BYTES].split(b"\n", 3)
     if len(lines) < 4:
         raise _DamagedError("it ends within its first three lines")
