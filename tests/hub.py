@@ -523,6 +523,16 @@ def no_length(reply: Reply) -> Reply:
     return replace(reply, headers=headers, with_length=False)
 
 
+def chunked(reply: Reply) -> Reply:
+    """Send the body in chunks, as servers do that make it while they send it."""
+    headers = {k: v for k, v in reply.headers.items() if k != "Content-Length"}
+    pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in (*reply.pieces(1000), b"")]
+    headers["Transfer-Encoding"] = "chunked"
+    return replace(
+        reply, headers=headers, data=b"".join(pieces), start=0, stop=None, with_length=False
+    )
+
+
 def short_length(count: int) -> Fault:
     """Announce, and send, a body that is shorter than the file is."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import ssl
 import subprocess
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults import QUICK
-from hub import Hub, Reply, cut, no_length, redirect, running, stall, status
+from hub import Hub, Reply, chunked, cut, no_length, redirect, running, stall, status
 from tokforge_models.client import Client
 from tokforge_models.errors import FetchError
 from tokforge_models.network import Contacts
@@ -214,6 +215,15 @@ def test_one_budget_for_all_connections(hub: Hub) -> None:
         one.join()
     assert len(failures) == 4
     assert len(hub.requests) <= 6 + 4
+
+
+def test_chunks_are_understood(hub: Hub) -> None:
+    hub.fault("file", chunked, host="cdn")
+    hub.fault("^/api", chunked)
+    client = client_of(hub)
+    assert read(client, url(hub), 100, 9000) == DATA[100:9000]
+    listing = client.text(f"{hub.url}/api/models/{REPO}/revision/main", "it", explain)
+    assert json.loads(listing)["id"] == REPO
 
 
 def test_close_ends_a_read_that_waits(hub: Hub) -> None:

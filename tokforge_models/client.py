@@ -112,7 +112,9 @@ class Client:
         self._budget = Budget(network, random.random)
         rate = network.limit_rate
         self._throttle = Throttle(rate, time.monotonic()) if rate else None
-        self._chunk_bytes = max(_LEAST_CHUNK_BYTES, rate // 8) if rate else _CHUNK_BYTES
+        self._chunk_bytes = (
+            min(max(rate // 8, _LEAST_CHUNK_BYTES), _CHUNK_BYTES) if rate else _CHUNK_BYTES
+        )
         self._closed = threading.Event()
         self._live: set[requests.Response] = set()
         self._session = requests.Session()
@@ -257,7 +259,7 @@ class Client:
                 if not (chunk := self._read(response)):
                     raise _FailedOnce(f"the connection ended at byte {at}")
                 if pace.crawls(len(chunk), time.monotonic()):
-                    raise _FailedOnce(f"nearly nothing came for {self._network.stall_seconds} s")
+                    raise _FailedOnce(f"nearly nothing came for {self._network.stall_seconds:g} s")
                 if useful := chunk[max(asked.start - at, 0) : stop - at]:
                     yield useful
                 at += len(chunk)
@@ -278,7 +280,7 @@ class Client:
         try:
             data: bytes = response.raw.read1(self._chunk_bytes, decode_content=False)
         except urllib3.exceptions.ReadTimeoutError as error:
-            raise _FailedOnce(f"nothing came for {self._network.stall_seconds} s") from error
+            raise _FailedOnce(f"nothing came for {self._network.stall_seconds:g} s") from error
         except (urllib3.exceptions.HTTPError, HTTPException, OSError, ValueError) as error:
             raise _FailedOnce(f"the connection broke ({_words(error)})") from error
         return data
