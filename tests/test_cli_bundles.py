@@ -69,6 +69,13 @@ def test_show_is_the_entry_and_what_is_here(capsys: pytest.CaptureFixture[str], 
     )
 
 
+def test_show_says_whose_word_the_pins_rest_on(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", "qwen3-8b"]) == 0
+    assert "CircleAI" in capsys.readouterr().out
+
+
 def test_pull_verify_export_rm(
     layer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,11 @@ def test_no_control_character_reaches_a_terminal(text: str) -> None:
         assert shown == text
 
 
+def test_a_servers_words_cannot_hide_or_turn_others(capsys: pytest.CaptureFixture[str]) -> None:
+    output.note("safe\u202egnp.exe \u200b")
+    assert capsys.readouterr().err == "safe\\u202egnp.exe \\u200b\n"
+
+
 def test_document_is_ascii_json(capsys: pytest.CaptureFixture[str]) -> None:
     output.document({"text": "schön \x1b[31m 猫"})
     printed = capsys.readouterr().out

@@ -72,10 +72,14 @@ def run(argv: Sequence[str]) -> int:
         if code == INTERRUPTED:
             output.error("interrupted", "stopped; what was verified is kept", "", as_json=as_json)
         return code if isinstance(code, int) else 0
-    except (output.ReaderGone, SystemExit):
-        # `tokforge ls | head -1`; the help's printer says the same by SystemExit.
+    except output.ReaderGone:
+        # `tokforge ls | head -1`
         output.silence()
         return 0
+    except SystemExit as left:
+        # Typer's own printer of the help says by exit code 1 that its reader has gone.
+        output.silence()
+        return 0 if {"--help", "-h"} & set(words) or not words else int(left.code or 0)
     except (TokforgeError, EngineError) as failed:
         output.error(failed.kind, failed.message, failed.hint, as_json=as_json)
         return failed.exit_code

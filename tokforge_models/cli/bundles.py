@@ -101,6 +101,9 @@ def show(
     if json:
         output.document(shown)
         return
+    if rests_on := world.registry.statements.get(bundle.pins_from or ""):
+        said = (rests_on.title, rests_on.where, rests_on.date)
+        shown["pins_from"] = "; ".join(part for part in said if part)
     for key, value in shown.items():
         if key != "files" and value not in (None, "", (), [], {}):
             output.line(f"{key:18} {_words(value)}")

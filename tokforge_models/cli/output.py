@@ -21,6 +21,8 @@ from tokforge_models.errors import StorageError
 # C0 and C1 controls but tab and newline: a model's text or a registry's name must not drive the
 # reader's terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What turns or hides its neighbours: right in a model's text, a trick in a server's.
+_INVISIBLE = re.compile(r"[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -57,7 +59,7 @@ def document(value: Any) -> None:
 
 def line(text: str = "") -> None:
     """Print one line of a result for people."""
-    _write(printable(text) + "\n")
+    _write(plain(text) + "\n")
 
 
 def _write(text: str) -> None:
@@ -80,7 +82,7 @@ def note(text: str) -> None:
     A note that cannot be written ends nothing.
     """
     with contextlib.suppress(OSError):
-        print(printable(text), file=sys.stderr, flush=True)
+        print(plain(text), file=sys.stderr, flush=True)
 
 
 def error(kind: str, message: str, hint: str, *, as_json: bool) -> None:
@@ -102,6 +104,11 @@ def stream(text: str) -> None:
 def printable(text: str) -> str:
     """`text` with control characters made visible."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+
+
+def plain(text: str) -> str:
+    """`text` with control characters and invisible ones made visible."""
+    return _INVISIBLE.sub(lambda match: f"\\u{ord(match.group()):04x}", printable(text))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

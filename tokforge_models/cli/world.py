@@ -81,12 +81,13 @@ class World:
         weights = folder / WEIGHT_FILE
         if not weights.is_file():
             raise IntegrityError(f"{folder} is no bundle", expected=WEIGHT_FILE, got="no such file")
+        # A folder outside the store may hold links, as Hugging Face's cache does; MNN follows them.
         with bar() as progress:
             meter = Meter(progress, folder.name, Phase.HASHING, weights.stat().st_size)
-            digest = hash_file(weights, lambda count: meter.add(WEIGHT_FILE, count))
+            digest = hash_file(weights.resolve(), lambda count: meter.add(WEIGHT_FILE, count))
         target = self.registry.by_weight_sha256(digest) or unlisted(folder.resolve().name)
         try:
-            config = parse_config(CONFIG, read_small(folder / CONFIG, MAX_CONFIG_BYTES))
+            config = parse_config(CONFIG, read_small((folder / CONFIG).resolve(), MAX_CONFIG_BYTES))
         except OSError as error:
             raise IntegrityError(
                 f"{folder / CONFIG} cannot be read", got=error.strerror or str(error)
