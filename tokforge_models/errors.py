@@ -99,6 +99,13 @@ class Refused(TokforgeError):
     exit_code = 7
 
 
+class UnknownFormat(Refused):
+    """A file has a format that this version does not read; nothing says that it is damaged.
+
+    MNN may read it all the same: what needs no knowledge of that file still works.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One fault in a registry file.

@@ -34,7 +34,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from tokforge_models.disk import read_small, real_path
-from tokforge_models.errors import IntegrityError
+from tokforge_models.errors import IntegrityError, UnknownFormat
 
 MAX_FILE_BYTES = 64 << 20
 MAX_TOKENS = 1 << 21
@@ -77,6 +77,7 @@ def read_tokenizer(path: Path) -> TokenizerFile:
 
     Raises:
         IntegrityError: the file is missing, too large, cut short or not a tokenizer.
+        UnknownFormat: it is a tokenizer of a type that is not among MNN's of today.
     """
     try:
         data = read_small(real_path(path), MAX_FILE_BYTES)
@@ -92,6 +93,11 @@ def read_tokenizer(path: Path) -> TokenizerFile:
             f"the tokenizer {path} is damaged: {damage}",
             hint=FRESH_COPY,
         ) from damage
+    except _UnknownTypeError as unknown:
+        raise UnknownFormat(
+            f"the tokenizer {path} cannot be read by this version: {unknown}",
+            hint="run the target without a draft: --draft none",
+        ) from unknown
 
 
 def parse_tokenizer(data: bytes) -> TokenizerFile:
@@ -118,6 +124,10 @@ class _DamagedError(Exception):
     """What is wrong with the bytes."""
 
 
+class _UnknownTypeError(Exception):
+    """What the bytes say they are, and nothing here knows."""
+
+
 def _tokens(kind: int, body: bytes) -> tuple[bytes, ...]:
     match kind:
         case _Kind.SENTENCEPIECE:
@@ -128,7 +138,7 @@ def _tokens(kind: int, body: bytes) -> tuple[bytes, ...]:
             return _from_lines(body, _byte_level_token)
         case _Kind.PIPELINE:
             return _from_pipeline(_Cursor(body))
-    raise _DamagedError(f"its type is {kind}, which is none of 0 to {max(_Kind)}")
+    raise _UnknownTypeError(f"its type is {kind}, which is none of 0 to {max(_Kind)}")
 
 
 def _integers(line: bytes) -> list[int]:
@@ -265,7 +275,7 @@ def _vocabulary(cursor: _Cursor) -> Iterator[tuple[int, bytes]]:
             cursor.take(5)
             score_bytes = 8
         case _:
-            raise _DamagedError(f"its model has the unknown type {kind}")
+            raise _UnknownTypeError(f"its model has the unknown type {kind}")
     for _ in range(count):
         token = cursor.text()
         token_id = _checked_id(cursor.number(4))
@@ -305,7 +315,7 @@ def _skip(cursor: _Cursor, layouts: tuple[str, ...], noun: str, depth: int) -> d
     """Pass over one part; returns the types met, each with its first text."""
     kind = cursor.number(1)
     if kind >= len(layouts):
-        raise _DamagedError(f"its {noun} has the unknown type {kind}")
+        raise _UnknownTypeError(f"its {noun} has the unknown type {kind}")
     if depth == _MAX_NESTING:
         raise _DamagedError(f"its {noun}s are nested deeper than {_MAX_NESTING}")
     texts: list[bytes] = []

@@ -18,7 +18,7 @@ from tokforge_models.device import Device, described, read_device
 from tokforge_models.device_probe import probe_device
 from tokforge_models.digests import hash_file
 from tokforge_models.disk import read_small
-from tokforge_models.errors import IntegrityError, RegistryError, UnknownBundle
+from tokforge_models.errors import IntegrityError, RegistryError, UnknownBundle, UnknownFormat
 from tokforge_models.fingerprint import Fingerprint, fingerprint_of
 from tokforge_models.fingerprint_cache import FingerprintCache
 from tokforge_models.installed import Installed
@@ -119,7 +119,7 @@ class World:
             elif entry is None or entry.role is Role.DRAFT:
                 try:
                     known[id] = cache.get(bundle.path, bundle.content)
-                except IntegrityError as error:
+                except (IntegrityError, UnknownFormat) as error:
                     notes.append(f"{id} is left out: {error.message}")
                     del installed[id]
         return known, tuple(notes)
