@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 
 import pytest
 
@@ -127,6 +129,23 @@ def test_a_folder_where_a_file_should_be(bundle):
     bundle.joinpath("llm.mnn").unlink()
     bundle.joinpath("llm.mnn").mkdir()
     with pytest.raises(BundleDamaged, match=r"llm\.mnn is not a file"):
+        check_bundle(bundle)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names")
+@pytest.mark.parametrize("name", ["config.json", "llm_config.json", "llm.mnn", "tokenizer.mtok"])
+def test_a_pipe_is_not_waited_for(bundle, name):
+    bundle.joinpath(name).unlink()
+    os.mkfifo(bundle / name)
+    with pytest.raises(BundleDamaged, match=f"{name} is not a file"):
+        check_bundle(bundle)
+
+
+@pytest.mark.parametrize("name", ["config.json", "llm_config.json", "llm.mnn", "tokenizer.mtok"])
+def test_a_file_beyond_all_bounds_is_not_read(bundle, name):
+    with bundle.joinpath(name).open("r+b") as stream:
+        stream.truncate(2**40)
+    with pytest.raises(BundleDamaged, match="larger than"):
         check_bundle(bundle)
 
 

@@ -13,8 +13,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from tokforge_engine.errors import BundleDamaged
 from tokforge_engine.net_file import NotWhole, read_net
+from tokforge_engine.regular_file import read_head, read_regular
 
 _MAX_CONFIG_BYTES = 16 * 2**20
+# A graph without its weights has a few megabytes; a flatbuffer can have 2 GiB at most.
+_MAX_NET_BYTES = 512 * 2**20
+_MAX_TOKENIZER_BYTES = 64 * 2**20
 # First number in every tokenizer file that MNN reads.
 _TOKENIZER_MAGIC = "430"
 # Where an embedding lies that is a part of the weight file, in the order of the list.
@@ -113,11 +117,11 @@ class _Check:
         if file is None:
             return {}
         try:
-            if file.stat().st_size > _MAX_CONFIG_BYTES:
-                self.faults.append(f"{name} is larger than {_MAX_CONFIG_BYTES // 2**20} MiB")
-                return {}
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            content = json.loads(read_regular(file, _MAX_CONFIG_BYTES).decode())
+        except OSError as error:
+            self.faults.append(f"{name} cannot be read ({error.strerror})")
+            return {}
+        except (ValueError, RecursionError) as error:
             self.faults.append(f"{name} is not JSON ({error})")
             return {}
         if not isinstance(content, dict):
@@ -179,7 +183,7 @@ class _Check:
 
     def _check_net(self, net: Path, weight: Path | None) -> None:
         try:
-            facts = read_net(net.read_bytes())
+            facts = read_net(read_regular(net, _MAX_NET_BYTES))
         except NotWhole as fault:
             self.faults.append(f"{net.name} is cut short or not a model: {fault}")
             return
@@ -193,8 +197,12 @@ class _Check:
 
     def _check_tokenizer(self, tokenizer: Path) -> None:
         try:
-            with tokenizer.open("rb") as file:
-                head = file.readline(64).split()
+            if tokenizer.stat().st_size > _MAX_TOKENIZER_BYTES:
+                self.faults.append(
+                    f"{tokenizer.name} is larger than {_MAX_TOKENIZER_BYTES:,} bytes"
+                )
+                return
+            head = read_head(tokenizer, 64).split()
         except OSError as error:
             self.faults.append(f"{tokenizer.name} cannot be read ({error.strerror})")
             return

@@ -18,6 +18,7 @@ from typing import IO
 from tokforge_engine import messages
 from tokforge_engine.errors import EngineCrashed
 from tokforge_engine.messages import BadMessage, Order, Phase
+from tokforge_engine.regular_file import read_tail
 
 _LOG_TAIL_BYTES = 4096
 _END_SECONDS = 0.5
@@ -135,7 +136,7 @@ class WorkerProcess:
     def log_tail(self) -> str:
         """The last few kilobytes that MNN and the worker printed."""
         try:
-            return self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
+            return read_tail(self._log, _LOG_TAIL_BYTES).decode(errors="replace")
         except OSError:
             return ""
 

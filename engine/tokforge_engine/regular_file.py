@@ -1,0 +1,59 @@
+"""Reads a file that anyone may have put there: never waits for a pipe, never reads without end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+# Opening a pipe that nobody writes to waits, unless this says not to.
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file; links are followed.
+
+    Args:
+        path: the file.
+        limit: bytes that it may have at most.
+
+    Raises:
+        OSError: it is not there, no regular file, larger, or may not be read.
+    """
+    with open(path, "rb", opener=_open) as stream:
+        told = os.fstat(stream.fileno()).st_size
+        data = b"" if told > limit else stream.read(limit + 1)
+    if max(told, len(data)) > limit:
+        raise OSError(errno.EFBIG, f"larger than {limit:,} bytes")
+    return data
+
+
+def read_head(path: Path, count: int) -> bytes:
+    """The first `count` bytes of a regular file, or all where it has fewer.
+
+    Raises:
+        OSError: as `read_regular`.
+    """
+    with open(path, "rb", opener=_open) as stream:
+        return stream.read(count)
+
+
+def read_tail(path: Path, count: int) -> bytes:
+    """The last `count` bytes of a regular file, or all where it has fewer.
+
+    Raises:
+        OSError: as `read_regular`.
+    """
+    with open(path, "rb", opener=_open) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(size - count, 0))
+        return stream.read(count)
+
+
+def _open(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | _NO_WAITING)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return descriptor
