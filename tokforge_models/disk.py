@@ -119,8 +119,14 @@ def read_small(path: Path, limit: int) -> bytes:
         OSError: as `open_plain`, or the file is larger.
     """
     with open_plain(path) as stream:
-        data = b"".join(iter(lambda: stream.read(1 << 20) if stream.tell() <= limit else b"", b""))
-    if len(data) > limit:
+        told = os.fstat(stream.fileno()).st_size
+        rest = limit + 1 if told <= limit else 0
+        pieces = []
+        while rest and (piece := stream.read(min(rest, 1 << 20))):
+            pieces.append(piece)
+            rest -= len(piece)
+        data = b"".join(pieces)
+    if max(told, len(data)) > limit:
         raise OSError(errno.EFBIG, f"larger than {limit} bytes")
     return data
 

@@ -7,6 +7,7 @@ inside the bundle, that the graph is whole and the weight file as long as the gr
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -198,10 +199,7 @@ class _Check:
     def _check_tokenizer(self, tokenizer: Path) -> None:
         try:
             if tokenizer.stat().st_size > _MAX_TOKENIZER_BYTES:
-                self.faults.append(
-                    f"{tokenizer.name} is larger than {_MAX_TOKENIZER_BYTES:,} bytes"
-                )
-                return
+                raise OSError(errno.EFBIG, f"larger than {_MAX_TOKENIZER_BYTES:,} bytes")
             head = read_head(tokenizer, 64).split()
         except OSError as error:
             self.faults.append(f"{tokenizer.name} cannot be read ({error.strerror})")
