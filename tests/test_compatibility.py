@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokforge_models.compatibility import compatible, differences, rollback_fault
 from tokforge_models.fingerprint import Fingerprint
 
-WORDS = Fingerprint((b"a", b"b", b"<end>"), frozenset({2}), frozenset({2}))
+WORDS = Fingerprint((b"a", b"b", b"<end>"), frozenset({2}), frozenset({2}), attention="full")
 
 
 def with_tokens(*tokens: bytes) -> Fingerprint:

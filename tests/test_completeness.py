@@ -123,6 +123,7 @@ def test_a_configuration_that_is_none(data: bytes) -> None:
 def test_the_name_of_the_second_configuration() -> None:
     assert llm_config_name({}) == "llm_config.json"
     assert llm_config_name({"llm_config": "x.json"}) == "x.json"
+    assert llm_config_name({"llm_config": "./x.json"}) == "x.json"
     assert llm_config_name({"llm_config": "../x.json"}) == ""
     assert llm_config_name({"llm_config": 5}) == ""
 

@@ -51,6 +51,22 @@ def test_files_may_have_other_names(tmp_path: Path) -> None:
     assert fingerprint_of(folder).tokens == (b"a", b"b", b"<end>")
 
 
+def test_the_files_are_those_that_mnn_opens(tmp_path: Path) -> None:
+    """llm_config.json has the last word, and a name may begin with ./"""
+    folder = bundle(
+        tmp_path,
+        config={"tokenizer_file": "other.txt", "llm_model": "other.mnn", "llm_config": "./c.json"},
+    )
+    (folder / "other.txt").write_bytes(TOKENIZER.replace(b"YQ==", b"eA=="))
+    (folder / "other.mnn").write_bytes(LINEAR)
+    (folder / "c.json").write_text(
+        json.dumps({"tokenizer_file": "./tokenizer.txt", "llm_model": "./llm.mnn"})
+    )
+    fingerprint = fingerprint_of(folder)
+    assert fingerprint.tokens == (b"a", b"b", b"<end>")
+    assert fingerprint.attention == "full"
+
+
 @pytest.mark.parametrize(
     ("graph", "attention"),
     [
@@ -110,17 +126,17 @@ def test_links_of_a_folder_of_ones_own_are_followed(tmp_path: Path) -> None:
 def test_a_damaged_config(text: str, tmp_path: Path) -> None:
     folder = bundle(tmp_path)
     (folder / "config.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(IntegrityError, match=r"config\.json is damaged"):
+    with pytest.raises(IntegrityError, match=r"config\.json is not"):
         fingerprint_of(folder)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "", 7, None, "a\0b"])
 def test_names_in_a_config_stay_in_the_folder(name: object, tmp_path: Path) -> None:
-    with pytest.raises(IntegrityError, match="the file name in 'tokenizer_file'"):
+    with pytest.raises(IntegrityError, match=r"config\.json: tokenizer_file"):
         fingerprint_of(bundle(tmp_path, config={"tokenizer_file": name}))
 
 
-@pytest.mark.parametrize("length", [0, -1, "8", 1.5, None])
+@pytest.mark.parametrize("length", [0, -1, "8", 1.5, None, True])
 def test_a_context_length_that_is_none(length: object, tmp_path: Path) -> None:
     folder = bundle(tmp_path, model_config={"max_position_embeddings": length})
     assert fingerprint_of(folder).context_length is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -84,9 +85,10 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, reads: list[Path]) -> None:
 
 
 def test_a_schema_is_a_whole_number() -> None:
-    whole = pack(WORDS)
-    for schema in (b"1.0", b"true"):
-        assert unpack(whole.replace(b'"schema": 1', b'"schema": ' + schema)) is None
+    _, _, rest = pack(WORDS).partition(b"\n")
+    for schema in (b"1.0", b"true", b"2"):
+        other = rest.replace(b'"schema": 1', b'"schema": ' + schema)
+        assert unpack(hashlib.sha256(other).hexdigest().encode() + b"\n" + other) is None
 
 
 @given(fingerprints)
@@ -98,5 +100,7 @@ def test_round_trip(fingerprint: Fingerprint) -> None:
 def test_no_damage_goes_unseen_or_raises(fingerprint: Fingerprint, data: st.DataObject) -> None:
     whole = pack(fingerprint)
     cut = data.draw(st.integers(0, len(whole) - 1))
+    flipped = bytes([whole[cut] ^ data.draw(st.integers(1, 255))])
+    assert unpack(whole[:cut] + flipped + whole[cut + 1 :]) is None
     assert unpack(whole[:cut]) in (None, fingerprint)
     assert unpack(data.draw(st.binary(max_size=50))) is None

@@ -24,7 +24,7 @@ PAIRED = "acceleration-pack-qwen3-0.6b-14b-paired"
 QWEN3 = ("qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b")
 QWEN35 = ("qwen3.5-0.8b", "qwen3.5-2b", "qwen3.5-4b", "qwen3.5-9b", "qwen3.5-35b-a3b")
 PHONE = Device(Platform.ANDROID, "SM8850", 15 * GIB, 8)
-WORDS = Fingerprint((b"a", b"b", b"c"), frozenset({2}), frozenset({2}))
+WORDS = Fingerprint((b"a", b"b", b"c"), frozenset({2}), frozenset({2}), attention="full")
 
 
 def installed(*names: str) -> dict[str, Installed]:
@@ -218,7 +218,7 @@ def test_a_rule_for_a_platform(tmp_path: Path) -> None:
 
 
 def test_auto_falls_back_where_the_content_does_not_fit(registry) -> None:
-    other = Fingerprint((b"a", b"x", b"c"), frozenset(), frozenset())
+    other = Fingerprint((b"a", b"x", b"c"), frozenset(), frozenset(), attention="full")
     names = ("qwen3-14b", PACK, PAIRED)
     prints = {"qwen3-14b": WORDS, PAIRED: other, PACK: WORDS}
     resolution = resolve(
@@ -244,7 +244,7 @@ def test_auto_falls_back_where_the_content_does_not_fit(registry) -> None:
 
 
 def test_differences_that_do_no_harm_are_named(registry) -> None:
-    draft = Fingerprint(WORDS.tokens, WORDS.special_ids, frozenset({1, 2}))
+    draft = Fingerprint(WORDS.tokens, WORDS.special_ids, frozenset({1, 2}), attention="full")
     resolution = resolve(
         "qwen3-8b",
         registry=registry,
@@ -269,7 +269,7 @@ def test_explicit_choices(registry) -> None:
 
 
 def test_an_explicit_draft_that_cannot_work_is_refused(registry) -> None:
-    other = Fingerprint((b"z",), frozenset(), frozenset())
+    other = Fingerprint((b"z",), frozenset(), frozenset(), attention="full")
     linear = Fingerprint(WORDS.tokens, frozenset(), frozenset(), attention="mixed")
     for device, prints, why in (
         (phone(15, "ios"), {}, "is not for ios"),
@@ -369,7 +369,7 @@ devices = st.builds(
     fits=st.booleans(),
 )
 def test_auto_never_fails_and_explains_itself(registry, target, device, there, ratio, fits) -> None:
-    other = WORDS if fits else Fingerprint((b"z",), frozenset(), frozenset())
+    other = WORDS if fits else Fingerprint((b"z",), frozenset(), frozenset(), attention="full")
     resolution = resolve(
         target,
         registry=registry,

@@ -82,10 +82,32 @@ def parse_config(name: str, data: bytes) -> Config | str:
     return value
 
 
+def named_file(config: Config, key: str, default: str) -> str:
+    """Path of the file that a key of a configuration names.
+
+    Raises:
+        ValueError: it names none; the message says why.
+    """
+    name = config.get(key, default)
+    if not isinstance(name, str):
+        raise ValueError(f"{key} is not text")
+    name = _plain(name)
+    if fault := fault_in_path(name):
+        raise ValueError(f"{key} names {name[:80]!r}, which {fault}")
+    return name
+
+
 def llm_config_name(config: Config) -> str:
-    """Name of the second configuration file, which `config` may change."""
-    name = config.get("llm_config", "llm_config.json")
-    return name if isinstance(name, str) and fault_in_path(_plain(name)) is None else ""
+    """Path of the second configuration file, which `config` may change; empty if it names none."""
+    try:
+        return named_file(config, "llm_config", "llm_config.json")
+    except ValueError:
+        return ""
+
+
+def merged(config: Config, llm_config: Config) -> Config:
+    """Both configuration files as MNN sees them."""
+    return {**config, **llm_config}
 
 
 def asked_files(read: Callable[[str], bytes | str], present: Container[str]) -> Needed:
@@ -123,31 +145,31 @@ def needed_files(config: Config, llm_config: Config, present: Container[str]) ->
         llm_config: the file that `llm_config_name` names.
         present: paths that are there; some files are opened only where they exist.
     """
-    merged = {**config, **llm_config}
-    asked = _Asked(merged)
+    both = merged(config, llm_config)
+    asked = _Asked(both)
     asked.files.append(CONFIG)
     asked.name("llm_config", "llm_config.json", config)
     asked.name("llm_model", "llm.mnn")
     asked.name("llm_weight", "llm.mnn.weight")
     asked.name("tokenizer_file", "tokenizer.txt")
-    if _reads_embedding_file(merged.get("tie_embeddings")):
+    if _reads_embedding_file(both.get("tie_embeddings")):
         asked.name("embedding_file", "embeddings_bf16.bin")
-    if "ple_embed_file" in merged:
+    if "ple_embed_file" in both:
         asked.name("ple_embed_file", "")
-    if merged.get("is_visual") is True:
+    if both.get("is_visual") is True:
         asked.graph("visual_model", "visual.mnn", present, weight=True)
-    if merged.get("is_audio") is True:
+    if both.get("is_audio") is True:
         asked.graph("audio_model", "audio.mnn", present)
-    if merged.get("has_talker") is True:
-        qwen3_tts = "qwen3_tts" in {merged.get("talker_type"), merged.get("model_type")}
+    if both.get("has_talker") is True:
+        qwen3_tts = "qwen3_tts" in {both.get("talker_type"), both.get("model_type")}
         for key, default in (_QWEN3_TTS if qwen3_tts else _TALKER).items():
             asked.graph(key, default, present)
-    for key, default in _graphs_of_speculation(merged).items():
+    for key, default in _graphs_of_speculation(both).items():
         asked.graph(key, default, present)
     asked.optional("context_file", "context.json", present)
-    if merged.get("speculative_type") == "lookahead":
+    if both.get("speculative_type") == "lookahead":
         asked.optional("lookup_file", "lookup_file.txt", present)
-    if merged.get("base_dir"):
+    if both.get("base_dir"):
         asked.problems.append("base_dir sends MNN to another folder")
     return Needed(tuple(dict.fromkeys(asked.files)), tuple(asked.problems))
 
@@ -161,13 +183,10 @@ class _Asked:
         self.problems: list[str] = []
 
     def name(self, key: str, default: str, config: Config | None = None) -> str:
-        name = (self._merged if config is None else config).get(key, default)
-        if not isinstance(name, str):
-            self.problems.append(f"{key} is not text")
-            return ""
-        name = _plain(name)
-        if fault := fault_in_path(name):
-            self.problems.append(f"{key} names {name[:80]!r}, which {fault}")
+        try:
+            name = named_file(self._merged if config is None else config, key, default)
+        except ValueError as problem:
+            self.problems.append(str(problem))
             return ""
         self.files.append(name)
         return name

@@ -7,18 +7,26 @@ is loaded, on every platform.
 from __future__ import annotations
 
 import errno
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from tokforge_models.completeness import (
+    CONFIG,
+    MAX_CONFIG_BYTES,
+    Config,
+    merged,
+    named_file,
+    parse_config,
+)
 from tokforge_models.disk import open_plain, read_small, real_path
 from tokforge_models.errors import IntegrityError
-from tokforge_models.names import fault_in_path, inside
+from tokforge_models.names import inside
 from tokforge_models.tokenizer_file import FRESH_COPY, read_tokenizer
 
-_MAX_CONFIG_BYTES = 16 << 20
+Attention = Literal["full", "linear", "mixed", "unknown"]
+
 _MAX_GRAPH_BYTES = 1 << 30
 _CHUNK_BYTES = 1 << 20
 # MNN's exporter names layers after these operators (transformers/llm/export/utils/custom_op.py).
@@ -34,15 +42,15 @@ class Fingerprint:
         tokens: the bytes of every real token, by id; padding beyond the tokenizer is not here.
         special_ids: ids that are never text.
         stop_ids: ids that end an answer.
-        attention: ``full``, ``linear``, ``mixed`` or ``unknown``. Layers with linear attention
-            keep a running state that cannot be rolled back to an earlier token.
+        attention: what its layers have. Those with linear attention keep a running state that
+            cannot be rolled back to an earlier token.
         context_length: tokens, or None where the bundle does not say.
     """
 
     tokens: tuple[bytes, ...]
     special_ids: frozenset[int]
     stop_ids: frozenset[int]
-    attention: str = "full"
+    attention: Attention
     context_length: int | None = None
 
 
@@ -51,19 +59,21 @@ def fingerprint_of(directory: Path) -> Fingerprint:
 
     Raises:
         IntegrityError: one of these files is missing or damaged.
+        UnknownFormat: its tokenizer is of a type that nothing here reads.
     """
-    config = _read_json(directory, "config.json")
-    model_config = _read_json(directory, _name(config, "llm_config", "llm_config.json"))
+    config = _read_config(directory, CONFIG)
+    second = _read_config(directory, _named(config, "llm_config", "llm_config.json"))
+    config = merged(config, second)
     tokenizer = read_tokenizer(
-        inside(directory, _name(config, "tokenizer_file", "tokenizer.txt")),
+        inside(directory, _named(config, "tokenizer_file", "tokenizer.txt")),
     )
-    length = model_config.get("max_position_embeddings")
+    length = config.get("max_position_embeddings")
     return Fingerprint(
         tokens=_without_padding(tokenizer.tokens),
         special_ids=tokenizer.special_ids,
         stop_ids=tokenizer.stop_ids,
-        attention=_attention(inside(directory, _name(config, "llm_model", "llm.mnn"))),
-        context_length=length if isinstance(length, int) and length > 0 else None,
+        attention=_attention(inside(directory, _named(config, "llm_model", "llm.mnn"))),
+        context_length=length if type(length) is int and length > 0 else None,
     )
 
 
@@ -74,7 +84,7 @@ def _without_padding(tokens: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return tokens[:end]
 
 
-def _attention(graph: Path) -> str:
+def _attention(graph: Path) -> Attention:
     """The kinds of attention in a model's graph.
 
     llm_config.json has a key ``attention_type``, but its "full" only says that no layer needs a
@@ -99,31 +109,22 @@ def _attention(graph: Path) -> str:
     return "full" if _FULL_LAYER in found else "unknown"
 
 
-def _name(config: dict[str, Any], key: str, default: str) -> str:
-    name = config.get(key, default)
-    if not isinstance(name, str) or (fault := fault_in_path(name)):
-        why = fault if isinstance(name, str) else "is not a text"
-        raise IntegrityError(f"config.json: the file name in {key!r} {why}", hint=FRESH_COPY)
-    return name
+def _named(config: Config, key: str, default: str) -> str:
+    try:
+        return named_file(config, key, default)
+    except ValueError as problem:
+        raise IntegrityError(f"{CONFIG}: {problem}", hint=FRESH_COPY) from problem
 
 
-def _read_json(directory: Path, name: str) -> dict[str, Any]:
+def _read_config(directory: Path, name: str) -> Config:
     path = inside(directory, name)
     try:
-        data = read_small(real_path(path), _MAX_CONFIG_BYTES)
+        config = parse_config(name, read_small(real_path(path), MAX_CONFIG_BYTES))
     except OSError as error:
         raise _unreadable(path, error) from error
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        raise IntegrityError(
-            f"{path} is damaged",
-            expected="a JSON object",
-            hint=FRESH_COPY,
-        )
-    return document
+    if isinstance(config, str):
+        raise IntegrityError(f"{directory}: {config}", hint=FRESH_COPY)
+    return config
 
 
 def _unreadable(path: Path, error: OSError) -> IntegrityError:

@@ -1,8 +1,9 @@
 """Keeps fingerprints by content, so that a vocabulary is parsed once.
 
-One file a bundle content, ``<key>.fingerprint``: a line of JSON (schema, ids, attention, context
-length, number of tokens, SHA-256 of the rest), then the length of every token as 32 bits
-little-endian, then the tokens' bytes. A file that is damaged or of another schema is written anew.
+One file a bundle content, ``<key>.fingerprint``: a line with the SHA-256 of all that follows, a
+line of JSON (schema, ids, attention, context length, number of tokens), then the length of every
+token as 32 bits little-endian, then the tokens' bytes. A file that is damaged or of another schema
+is written anew.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class FingerprintCache:
 
         Raises:
             IntegrityError: a file of the bundle is missing or damaged.
+            UnknownFormat: its tokenizer is of a type that nothing here reads.
             Refused: `key` is no name of a file.
         """
         path = inside(self._folder, f"{key}.fingerprint")
@@ -77,7 +79,6 @@ def _load(path: Path) -> Fingerprint | None:
 def pack(fingerprint: Fingerprint) -> bytes:
     """The bytes of a cache file."""
     lengths = [len(token) for token in fingerprint.tokens]
-    body = struct.pack(f"<{len(lengths)}I", *lengths) + b"".join(fingerprint.tokens)
     head = {
         "schema": SCHEMA,
         "special_ids": sorted(fingerprint.special_ids),
@@ -85,19 +86,24 @@ def pack(fingerprint: Fingerprint) -> bytes:
         "attention": fingerprint.attention,
         "context_length": fingerprint.context_length,
         "tokens": len(lengths),
-        "sha256": hashlib.sha256(body).hexdigest(),
     }
-    return json.dumps(head).encode() + b"\n" + body
+    body = struct.pack(f"<{len(lengths)}I", *lengths) + b"".join(fingerprint.tokens)
+    return _sealed(json.dumps(head).encode() + b"\n" + body)
+
+
+def _sealed(rest: bytes) -> bytes:
+    return hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 
 def unpack(data: bytes) -> Fingerprint | None:
     """The fingerprint in a cache file's bytes, or None where they are not whole."""
-    line, _, body = data.partition(b"\n")
+    _, _, rest = data.partition(b"\n")
+    if data != _sealed(rest):
+        return None
+    line, _, body = rest.partition(b"\n")
     try:
         head = json.loads(line)
         if not is_schema(head["schema"], SCHEMA):
-            return None
-        if head["sha256"] != hashlib.sha256(body).hexdigest():
             return None
         lengths = struct.unpack_from(f"<{head['tokens']}I", body)
         ends = accumulate(lengths, initial=4 * len(lengths))
