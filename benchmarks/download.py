@@ -36,6 +36,7 @@ LARGE_BYTES = 2_200_000_000
 SEGMENT_BYTES = 8 << 20
 CONNECTIONS = 4
 SLOW_RATE = 20_000_000
+KILLED_RATE = 8_000_000
 TOKFORGE = (sys.executable, "-m", "tokforge_models")
 HF = (sys.executable, "-c", "import sys; from huggingface_hub.cli.hf import main; sys.exit(main())")
 
@@ -219,7 +220,7 @@ def main() -> None:
         fast = medians(chosen.rounds, pull=bench.pull, hf=bench.hf)
         bench.rate(SLOW_RATE)
         slow = medians(chosen.rounds, pull=bench.pull, hf=bench.hf)
-        bench.rate(100_000_000)
+        bench.rate(KILLED_RATE)
         sent, log = bench.kills(chosen.kills, 2.0)
         bench.rate(0)
         full, openssl, stamped = bench.large(chosen.rounds)
