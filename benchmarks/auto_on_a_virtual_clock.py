@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from tokforge_engine.auto import AutoPolicy
 from tokforge_engine.costs import Costs
+from tokforge_engine.learned import Learned
 from tokforge_engine.policy import FixedLength, Policy
 from virtual_pair import DEAR, FLAT, STEEP, VirtualPair, best
 
@@ -28,24 +29,26 @@ CURVES = {
 # What a trained draft shows: mostly sure, and right the more often the surer it is.
 CHANCES = (0.3, 0.4, 0.5, 0.65, 0.78, 0.88, 0.95, 0.99)
 OFTEN = (1, 1, 1, 1, 1, 1, 2, 4)
-SEEDS = range(8)
+SEEDS = range(16)
 
 
-def auto(pair: VirtualPair) -> AutoPolicy:
+def auto(pair: VirtualPair, learned: Learned | None = None) -> AutoPolicy:
     """Auto for a virtual draft."""
-    return AutoPolicy(pair.costs, pair, None, pair.clock)  # type: ignore[arg-type]
+    return AutoPolicy(pair.costs, pair, None, learned, clock=pair.clock)  # type: ignore[arg-type]
 
 
-def one_chance(costs: Costs, chance: float) -> tuple[float, float]:
-    """Of the best fixed length: the first 128 tokens, then 2,000 more; means over the seeds."""
-    cold, warm = [], []
+def one_chance(costs: Costs, chance: float) -> tuple[float, float, float]:
+    """Of the best fixed length: the first 128 tokens, 2,000 more, 128 of the next session."""
+    first, more, later = [], [], []
     for seed in SEEDS:
         pair = VirtualPair(costs, [chance], seed=seed)
-        policy = auto(pair)
-        cold.append(pair.run(policy, 128))
-        warm.append(pair.run(policy, 2000))
+        learned = Learned()
+        policy = auto(pair, learned)
+        first.append(pair.run(policy, 128))
+        more.append(pair.run(policy, 2000))
+        later.append(pair.run(auto(pair, learned), 128))
     limit = best(costs, chance)
-    return mean(cold) / limit, mean(warm) / limit
+    return mean(first) / limit, mean(more) / limit, mean(later) / limit
 
 
 def confident(
@@ -59,12 +62,13 @@ def confident(
 
 def main() -> None:
     """Print both tables."""
-    print("one chance at each place: auto of the best fixed length, first 128 tokens / warm")
+    print("one chance at each place: auto of the best fixed length's speed,")
+    print("first 128 tokens / 2,000 more / 128 of the next session")
     chances = (0.0, 0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-    print(f"{'chance':22}", *(f"{chance:11}" for chance in chances))
+    print(f"{'chance':22}", *(f"{chance:<18}" for chance in chances))
     for name, costs in CURVES.items():
-        pairs = (one_chance(costs, chance) for chance in chances)
-        print(f"{name:22}", *(f"{cold:.2f} / {warm:.2f}" for cold, warm in pairs))
+        found = (one_chance(costs, chance) for chance in chances)
+        print(f"{name:22}", *(" / ".join(f"{ratio:.2f}" for ratio in each) for each in found))
     print()
     print("a draft that is sure to eight degrees: of plain speed")
     print(f"{'':22} {'scale':>6} {'best fixed':>14} {'auto':>6} {'without confidence':>19}")

@@ -6,6 +6,7 @@ import pytest
 
 from tokforge_engine.auto import AutoPolicy
 from tokforge_engine.costs import Costs
+from tokforge_engine.learned import Learned
 from tokforge_engine.lookup import Lookup
 from tokforge_engine.policy import FixedLength
 from virtual_pair import DEAR, FLAT, STEEP, VirtualPair, best
@@ -16,8 +17,8 @@ OFTEN = (1, 1, 1, 1, 1, 1, 2, 4)
 SEEDS = range(4)
 
 
-def auto(pair):
-    return AutoPolicy(pair.costs, pair, None, pair.clock)
+def auto(pair, learned=None):
+    return AutoPolicy(pair.costs, pair, None, learned, clock=pair.clock)
 
 
 def speed(costs, chance, tokens=3000):
@@ -63,6 +64,18 @@ def test_a_draft_as_dear_as_its_target_never_runs():
     assert pair.run(auto(pair), 1000) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("chance", [0.0, 0.95])
+def test_what_was_learned_serves_the_next_session(chance):
+    cold, warm = [], []
+    for seed in range(12):
+        pair = VirtualPair(FLAT, [chance], seed=seed)
+        learned = Learned()
+        cold.append(pair.run(auto(pair, learned), 64))
+        pair.run(auto(pair, learned), 500)
+        warm.append(pair.run(auto(pair, learned), 64))
+    assert mean(warm) > 1.01 * mean(cold)
+
+
 def test_a_change_of_subject_is_noticed():
     pair = VirtualPair(STEEP, [0.0])
     policy = auto(pair)
@@ -94,7 +107,7 @@ def test_never_more_than_there_is_room_for():
 
 def lookup_speed(text, *, model=None, costs=STEEP):
     """Tokens for the time of a plain step, where the text is known beforehand."""
-    policy = AutoPolicy(costs, model, Lookup(), lambda: 0.0)
+    policy = AutoPolicy(costs, model, Lookup(), clock=lambda: 0.0)
     policy.begin(text[:20])
     place, seconds, by = 21, 0.0, set()
     while place < len(text):

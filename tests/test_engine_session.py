@@ -137,6 +137,23 @@ def test_a_request_may_choose_among_the_drafters_of_its_session():
             assert names == {"demo-draft"}
 
 
+def test_what_auto_learns_outlives_the_session(tmp_path):
+    file = tmp_path / "pair.json"
+    for _ in range(2):
+        with Session(spec(TARGET), spec(DRAFT), learned=file) as session:
+            answer(session, d=0)
+            before = file.read_bytes() if file.exists() else None
+            answer(session, d="auto", max_tokens=120)
+            assert file.read_bytes() != before
+    document = json.loads(file.read_text())
+    document["model"] = {"tried": [1000.0] * 8, "kept": [0.0] * 8}
+    file.write_text(json.dumps(document))
+    with Session(spec(TARGET), spec(DRAFT), learned=file) as session:
+        # No round is needed for one token: what was known is trusted half, and that is all.
+        answer(session, d="auto", max_tokens=1)
+    assert json.loads(file.read_text())["model"] == {"tried": [500.0] * 8, "kept": [0.0] * 8}
+
+
 def test_without_a_draft(session):
     with Session(spec(TARGET)) as alone:
         _, plain = answer(alone)

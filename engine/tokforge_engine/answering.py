@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import Incompatible, InvalidRequest
 from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result, Run
+from tokforge_engine.learned import Learned
 from tokforge_engine.lookup import Lookup
 from tokforge_engine.messages import (
     Cancelled,
@@ -80,6 +82,8 @@ class Pair:
         if load.max_d and (draft is not None or load.lookup):
             send(Phase(f"measuring {load.target.label} and its draft"))
             self._costs = measure_costs(self._target, draft, load.max_d)
+        self._learned_file = load.learned
+        self._learned = Learned.read(load.learned) if load.learned else Learned()
         self._autos: dict[str, AutoPolicy] = {}
         self._label = load.target.label
         self._conversation = Conversation()
@@ -183,6 +187,10 @@ class Pair:
             stats=tally.statistics(),
             seed=sampling.seed if sampling.draws else None,
         )
+        if self._learned_file is not None and options.d == "auto":
+            # It is a help, not a duty; and after the last report this process may be ended.
+            with contextlib.suppress(OSError):
+                self._learned.write(self._learned_file)
         self._send(Finished(order.request, result))
 
     def score(self, order: Score) -> None:
@@ -236,9 +244,8 @@ class Pair:
             return FixedLength(draft or lookup, options.d)
         if self._costs is None or (draft is None and lookup is None):
             return FixedLength()
-        # What is learned belongs to a choice of drafters, and stays for the session.
         if options.drafter not in self._autos:
-            self._autos[options.drafter] = AutoPolicy(self._costs, draft, lookup)
+            self._autos[options.drafter] = AutoPolicy(self._costs, draft, lookup, self._learned)
         return self._autos[options.drafter]
 
     def _room(self, prompt_tokens: int, options: GenerateOptions) -> int:

@@ -18,16 +18,11 @@ from numpy.typing import NDArray
 
 from tokforge_engine.chances import Chances
 from tokforge_engine.costs import Costs, FollowedCosts
-from tokforge_engine.drafting import CONFIDENCES, SCORED, DraftModel
-from tokforge_engine.lookup import MATCHES, Lookup
+from tokforge_engine.drafting import SCORED, DraftModel
+from tokforge_engine.learned import Learned
+from tokforge_engine.lookup import Lookup
 from tokforge_engine.policy import Draft
 
-# Before anything is known: a draft is right about as often as it believes itself, an earlier
-# passage goes on as before the likelier the longer it matched.
-_MODEL_PRIORS = tuple(
-    (low + high) / 2 for low, high in zip((0.05, *CONFIDENCES), (*CONFIDENCES, 1.0), strict=True)
-)
-_LOOKUP_PRIORS = tuple(1.0 - 0.8 * (2 / match) ** 0.6 for match in MATCHES)
 _GRID: NDArray[np.float64] = np.linspace(0.0, 1.0, 33)
 
 
@@ -57,6 +52,7 @@ class AutoPolicy:
         costs: as measured at load.
         model: a draft model, or None.
         lookup: drafts from n-grams of the context, or None.
+        learned: what is known of these drafters; it goes on learning.
         clock: seconds from any fixed point, monotonic.
     """
 
@@ -75,15 +71,18 @@ class AutoPolicy:
         costs: Costs,
         model: DraftModel | None,
         lookup: Lookup | None,
+        learned: Learned | None = None,
+        *,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._costs = FollowedCosts(costs)
         self._model = model
         self._lookup = lookup
         self._clock = clock
-        self._model_chances = Chances(_MODEL_PRIORS, fade=0.99)
-        self._lookup_chances = Chances(_LOOKUP_PRIORS, fade=0.97)
-        self._tokens = self._SPEED_PRIOR
+        self._learned = learned or Learned()
+        self._model_chances = self._learned.model
+        self._lookup_chances = self._learned.lookup
+        self._tokens = self._SPEED_PRIOR * self._learned.speedup
         self._seconds = self._SPEED_PRIOR * costs.verify[0]
         self._saved = self._CREDIT * costs.verify[0]
         self._of_model: _Guessed | None = None
@@ -139,6 +138,7 @@ class AutoPolicy:
             # Expected seconds: one busy moment of the machine is no property of a draft.
             self._tokens = self._tokens * self._SPEED_FADE + len(context) - self._at
             self._seconds = self._seconds * self._SPEED_FADE + self._round_seconds
+            self._learned.speedup = self._speed * self._costs.verify(0)
         self._at = len(context)
         self._round_seconds = 0.0
         self._plan_age += 1

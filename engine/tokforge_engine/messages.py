@@ -49,12 +49,14 @@ class LoadModel:
 class Load:
     """Load a target and, perhaps, its draft, ready to verify up to `max_d` drafted tokens.
 
-    `lookup` says whether tokens may be drafted from the context.
+    `lookup` says whether tokens may be drafted from the context, `learned` names a file that keeps
+    what is learned about the pair.
     """
 
     target: LoadModel
     draft: LoadModel | None
     lookup: bool
+    learned: Path | None
     max_d: int
     numerics: Numerics
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 
 from tokforge_engine import errors
@@ -43,6 +44,8 @@ class Session:
         target: decides every token.
         draft: guesses; None for plain decoding.
         lookup: whether tokens may also be drafted from the context, without a model.
+        learned: a file that keeps what ``auto`` learns about this pair from session to session. It
+            is made where it is not, and does no harm where it cannot be read or written.
         max_d: the largest draft length that a request may ask for or ``auto`` may pick. Each
             length is prepared at load, which costs a forward's time and some memory.
         numerics: ``fast``, or at a cost ``exact`` or ``reference``, where paired text is plain
@@ -62,6 +65,7 @@ class Session:
         draft: ModelSpec | None = None,
         *,
         lookup: bool = False,
+        learned: Path | None = None,
         max_d: int = 7,
         numerics: Numerics = "fast",
         load_timeout: float | None = None,
@@ -70,7 +74,15 @@ class Session:
             raise InvalidRequest(f"max_d expected 0 to {MAX_D}, got {max_d}")
         if numerics == "reference":
             target, draft = _in_reference(target), _in_reference(draft) if draft else None
-        load = Load(_checked(target), _checked(draft) if draft else None, lookup, max_d, numerics)
+        load = Load(
+            _checked(target),
+            _checked(draft) if draft else None,
+            lookup,
+            # The worker lives in another directory.
+            learned.absolute() if learned else None,
+            max_d,
+            numerics,
+        )
         if load_timeout is None:
             size = sum(model.bundle.weight_bytes for model in (load.target, load.draft) if model)
             load_timeout = _LOAD_SECONDS + size / _SLOWEST_READ

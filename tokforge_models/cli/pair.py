@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
 from typing import Literal
 
 from tokforge_engine import EngineError, InvalidRequest, ModelSpec, RuntimeSettings, Session
@@ -57,6 +59,7 @@ def open_pair(
     with ExitStack() as stack:
         target = _spec(world, stack, resolution.target, resolution.settings.target, folder=resolved)
         draft: ModelSpec | None = None
+        learned = _learned_file(world, resolved)
         if resolution.draft and resolution.settings.draft:
             try:
                 draft = _spec(world, stack, resolution.draft, resolution.settings.draft)
@@ -67,7 +70,14 @@ def open_pair(
         session: Session | None = None
         while session is None:
             try:
-                session = _session(target, draft, resolution, numerics)
+                session = Session(
+                    target,
+                    draft,
+                    lookup=resolution.lookup,
+                    learned=learned,
+                    max_d=_longest(resolution),
+                    numerics=numerics,
+                )
             except EngineError as error:
                 guesses = draft is not None or resolution.lookup
                 if insist or not guesses or isinstance(error, InvalidRequest):
@@ -81,12 +91,22 @@ def open_pair(
         yield Pair(session, resolution, resolution.settings.d)
 
 
-def _session(
-    target: ModelSpec, draft: ModelSpec | None, resolution: Resolution, numerics: Numerics
-) -> Session:
+def _longest(resolution: Resolution) -> int:
     d = resolution.settings.d
-    longest = _LONGEST_AUTO if d == "auto" else d
-    return Session(target, draft, lookup=resolution.lookup, max_d=longest, numerics=numerics)
+    return _LONGEST_AUTO if d == "auto" else d
+
+
+def _learned_file(world: World, resolved: Resolved) -> Path | None:
+    """Where what auto learns of a pair is kept, by the contents of both; None for a folder."""
+    installed = world.store.installed()
+    ids = [resolved.resolution.target.id]
+    if resolved.resolution.draft:
+        ids.append(resolved.resolution.draft.id)
+    if resolved.folder or not all(id in installed for id in ids):
+        return None
+    contents = " ".join(installed[id].content for id in ids)
+    name = f"{sha256(contents.encode()).hexdigest()[:32]}.json"
+    return world.store.home / "learned" / name
 
 
 def _spec(
