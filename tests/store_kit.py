@@ -92,7 +92,7 @@ class MemoryHub:
     connections: int = 1
 
     def opener(self) -> dict[SourceKind, Opener]:
-        return {**FETCHERS, "url": lambda source, bundle: self}
+        return {**FETCHERS, "hf": lambda source, bundle: self, "url": lambda source, bundle: self}
 
     def listing(self) -> Listing:
         if self.listing_error:

@@ -114,6 +114,8 @@ def test_what_is_looked_for(cache: Path) -> None:
     assert found.find(None, 1) is None
     assert {file.path for file in found.snapshot("maker/demo", COMMIT)} == set(FILES)
     assert found.snapshot("maker/other", COMMIT) == ()
+    assert found.snapshot("maker/demo", f"../snapshots/{COMMIT}") == ()
+    assert found.snapshot("../maker/demo", COMMIT) == ()
     assert HuggingFaceCache(cache / "missing").find(sha256(weight), len(weight)) is None
 
 

@@ -36,14 +36,14 @@ def test_what_is_locked_comes_back(store: Store, tmp_path: Path) -> None:
 
 
 def test_locked_bytes_come_from_the_locked_commit_of_the_same_source(store: Store) -> None:
-    source = Source("url", "memory")
+    source = Source("hf", "memory/demo")
     bundle = bundle_of(FILES, pinned=False, revision=None, sources=(source,))
     pull(bundle, store, fetchers=MemoryHub(dict(FILES), commit="c1").opener())
     frozen = freeze(store)["demo"]
     newer = replace(bundle, revision="r9", sources=(Source("hf", "a/b"), source))
     locked = as_locked(newer, frozen)
     assert locked.revision == "c1"
-    assert locked.sources == (Source("hf", "a/b"), Source("url", "memory", "c1"))
+    assert locked.sources == (Source("hf", "a/b"), Source("hf", "memory/demo", "c1"))
     assert all(file.sha256 for file in locked.files)
 
 

@@ -63,7 +63,7 @@ measurements = st.builds(
     ),
     target_settings=settings,
     draft_settings=settings,
-    d=st.none() | st.just("auto") | st.integers(0, 16),
+    d=st.none() | st.just("auto") | st.integers(0, 15),
 )
 
 
@@ -91,7 +91,7 @@ def document(**changes: object) -> str:
         (document(measured_at="2026-12-01T10:00:00"), ["measured_at"]),
         (document(target="../x"), ["target"]),
         (document(device={"chip": "x"}), ["device.platform"]),
-        (document(settings={"d": 99}), ["settings.d"]),
+        (document(settings={"d": 16}), ["settings.d"]),
         (document(settings={"d": "best"}), ["settings.d"]),
         (document(settings={"target": {"threads": 0}}), ["settings.target.threads"]),
         (document(settings={"x": 1}), ["settings.x"]),

@@ -148,7 +148,7 @@ BAD = [
     ),
     Bad(
         "source with a password", bundle("sources: ['url:https://u:p@h/x']"), 7,
-        "bundles.mine.sources.0", "url:http(s)://host/path without user or password",
+        "bundles.mine.sources.0", "url:http(s)://host/path without user, password or query",
         "'url:https://u:p@h/x'",
     ),
     Bad(
@@ -206,15 +206,15 @@ BAD = [
     ),
     Bad(
         "unknown backend", bundle("settings: {backend: gpu}"), 7, "bundles.mine.settings.backend",
-        "one of cpu, opencl, vulkan, metal, cuda, npu", "'gpu'",
+        "one of cpu, opencl, vulkan, metal, cuda, hexagon", "'gpu'",
     ),
     Bad(
         "no threads", bundle("settings: {threads: 0}"), 7, "bundles.mine.settings.threads",
-        "a whole number from 1 to 1024", "the number 0",
+        "a whole number from 1 to 64", "the number 0",
     ),
     Bad(
-        "d out of range", bundle("d: 99"), 7, "bundles.mine.d", "a whole number from 1 to 16",
-        "the number 99",
+        "d out of range", bundle("d: 16"), 7, "bundles.mine.d", "a whole number from 1 to 15",
+        "the number 16",
     ),
     Bad(
         "replace as text", bundle("replace: yes"), 7, "bundles.mine.replace", "true or false",

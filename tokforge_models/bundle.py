@@ -5,11 +5,24 @@ A bundle is a directory of files that MNN loads. These values describe one; they
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, cast
+
+from tokforge_models.names import is_bundle_id, is_revision
 
 SourceKind = Literal["hf", "modelscope", "url", "path", "package"]
+
+MAX_D = 15
+"""The longest draft; the engine's own limit is the same."""
+
+_SOURCE = re.compile(r"(hf|modelscope|url|path|package):(\S.*)", re.DOTALL)
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+# Nothing that could be taken for a user, a password or a query; each would end in messages.
+_URL = re.compile(
+    r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?"
+)
 
 
 class Role(StrEnum):
@@ -58,13 +71,37 @@ class BundleFile:
 class Source:
     """Where a bundle can be had.
 
-    Written ``kind:location`` or ``kind:location@revision``; the revision is the commit on that
-    host. ``package:`` is relative to this package's ``embedded`` folder.
+    Written ``kind:location``, or for a repository ``kind:location@revision``; the revision is the
+    commit on that host. ``package:`` is relative to this package's ``embedded`` folder.
     """
 
     kind: SourceKind
     location: str
     revision: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Source:
+        """Read what is written; only a repository has a revision, so elsewhere `@` is a letter.
+
+        Raises:
+            ValueError: it is none; the message says what was expected.
+        """
+        match = _SOURCE.fullmatch(text)
+        if match is None:
+            raise ValueError("hf:, modelscope:, url:, path: or package:, and a location")
+        kind, location = cast("SourceKind", match[1]), match[2]
+        revision = None
+        if kind in {"hf", "modelscope"} and "@" in location:
+            location, _, revision = location.rpartition("@")
+            if not is_revision(revision):
+                raise ValueError("a revision that can be a folder's name after the @")
+        if kind in {"hf", "modelscope"} and not _REPOSITORY.fullmatch(location):
+            raise ValueError(f"{kind}:owner/name")
+        if kind == "url" and not _URL.fullmatch(location):
+            raise ValueError("url:http(s)://host/path without user, password or query")
+        if kind == "package" and not is_bundle_id(location):
+            raise ValueError("package: and the name of a folder in this package")
+        return cls(kind, location, revision)
 
     def __str__(self) -> str:
         at = f"@{self.revision}" if self.revision else ""
@@ -84,9 +121,22 @@ class Needs:
     min_ram_gb: float | None = None
 
 
+BACKENDS = ("cpu", "opencl", "vulkan", "metal", "cuda", "hexagon")
+LEVELS = ("low", "normal", "high")
+MAX_THREADS = 64
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Runtime settings of one model. None means: whatever is weaker decides."""
+    """Runtime settings of one model. None means: whatever is weaker decides.
+
+    Attributes:
+        backend: one of `BACKENDS`.
+        threads: 1 to `MAX_THREADS`.
+        precision, memory, power: one of `LEVELS`.
+        sampler: the name of one, as its publisher recommends it; what a run samples with, its
+            flags alone say.
+    """
 
     backend: str | None = None
     threads: int | None = None
@@ -122,7 +172,7 @@ class Bundle:
         published_for: platforms that its publisher names; None where they name none.
         context_length: tokens, or None where unknown.
         settings: what the publisher recommends for this model.
-        d: draft length with which auto begins when this bundle is the draft.
+        d: draft length that its publisher recommends when this bundle is the draft.
         pins_from: where sizes and digests were read.
         defined_in: the registry file of this entry.
     """

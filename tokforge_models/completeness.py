@@ -12,7 +12,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tokforge_models.bundle import Settings
+from tokforge_models.bundle import BACKENDS, LEVELS, MAX_THREADS, Settings
 from tokforge_models.names import fault_in_path
 
 CONFIG = "config.json"
@@ -234,8 +234,21 @@ _SETTING_KEYS = {
 }
 
 
+_KNOWN: dict[str, Container[object]] = {
+    "backend": BACKENDS,
+    "threads": range(1, MAX_THREADS + 1),
+    "precision": LEVELS,
+    "memory": LEVELS,
+    "power": LEVELS,
+}
+
+
 def settings_of(config: Config) -> tuple[Settings, tuple[str, ...]]:
-    """The runtime settings in a config.json, and what is wrong with the others."""
+    """The runtime settings in a config.json, and what is wrong with the others.
+
+    A value that only MNN knows (backend ``npu``, the 68 "threads" of OpenCL) is neither: it is left
+    to MNN, which reads that file, too.
+    """
     values: dict[str, Any] = {}
     problems = []
     for field in fields(Settings):
@@ -245,7 +258,8 @@ def settings_of(config: Config) -> tuple[Settings, tuple[str, ...]]:
         if value is None:
             continue
         if type(value) is wanted:
-            values[field.name] = value
+            if value in _KNOWN.get(field.name, (value,)):
+                values[field.name] = value
         else:
             noun = "a whole number" if wanted is int else "text"
             problems.append(f"{CONFIG}: {key} is not {noun}")

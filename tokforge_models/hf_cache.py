@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tokforge_models.digests import is_blob_sha1, is_sha256
 from tokforge_models.disk import is_plain_file
-from tokforge_models.names import fault_in_path
+from tokforge_models.errors import Refused
+from tokforge_models.names import fault_in_path, inside, is_revision
 from tokforge_models.sources import RemoteFile
 
 
@@ -43,10 +44,12 @@ class HuggingFaceCache:
 
     def snapshot(self, repository: str, commit: str) -> tuple[RemoteFile, ...]:
         """The files of a commit that are cached, each with the digest that its blob is named by."""
-        folder = self._root / f"models--{repository.replace('/', '--')}" / "snapshots" / commit
+        owner = f"models--{repository.replace('/', '--')}"
+        if not is_revision(commit):
+            return ()
         try:
-            return tuple(_files(folder))
-        except OSError:
+            return tuple(_files(inside(self._root, f"{owner}/snapshots/{commit}")))
+        except (OSError, Refused):
             return ()
 
 

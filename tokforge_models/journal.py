@@ -155,10 +155,15 @@ def _apply(value: dict[str, Any], segment_bytes: int, records: dict[str, Record]
     elif "begin" in value:
         path, size, validator = value["begin"], value["size"], value["validator"]
         _check_path(path)
-        if type(size) is int and size >= 0 and isinstance(validator, str | None):
-            records[path] = record = Record(size, validator)
-            for index, sha256 in value["segments"].items():
-                _add_segment(record, int(index), sha256, segment_bytes)
+        segments = value["segments"]
+        if type(size) is not int or size < 0 or not isinstance(validator, str | None):
+            raise ValueError("not a size and a validator")
+        if not isinstance(segments, dict):
+            raise ValueError("not segments by their index")
+        record = Record(size, validator)
+        for index, sha256 in segments.items():
+            _add_segment(record, int(index), sha256, segment_bytes)
+        records[path] = record
     elif "segment" in value:
         record = records[value["segment"]]
         _add_segment(record, value["index"], value["sha256"], segment_bytes)

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from tokforge_models.bundle import Settings
+from tokforge_models.bundle import MAX_D, Settings
 from tokforge_models.device import GIB, Device, device_in
 from tokforge_models.errors import RegistryError
 from tokforge_models.fields import Fields
@@ -30,7 +30,6 @@ from tokforge_models.registry_schema import read_settings
 from tokforge_models.strict_yaml import Problems, Scalar, read_file
 
 SCHEMA = 1
-MAX_D = 16
 _CONTENT = re.compile(r"[0-9a-f]{8,128}")
 
 

@@ -11,9 +11,12 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
 
 from tokforge_models.bundle import (
+    BACKENDS,
+    LEVELS,
+    MAX_D,
+    MAX_THREADS,
     Bundle,
     BundleFile,
     FileRole,
@@ -21,7 +24,6 @@ from tokforge_models.bundle import (
     Role,
     Settings,
     Source,
-    SourceKind,
 )
 from tokforge_models.device import Platform
 from tokforge_models.fields import Fields, Word, one_of
@@ -35,9 +37,6 @@ MAX_RULES = 500
 # Words that a command takes where a draft's id may stand.
 RESERVED_IDS = frozenset({"auto", "lookup", "none", "off"})
 
-_SOURCE = re.compile(r"(hf|modelscope|url|path|package):(\S.*)")
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-_URL = re.compile(r"https?://[^\s/@]+(?:/\S*)?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ABOUT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) (B|KB|MB|GB)")
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -158,7 +157,7 @@ class _Reader:
             published_for=fields.texts("published_for", _PLATFORM),
             context_length=fields.integer("context_length", 1, 1 << 30),
             settings=read_settings(fields.mapping("settings")),
-            d=fields.integer("d", 1, 16),
+            d=fields.integer("d", 1, MAX_D),
             pins_from=self._refer(fields.word("pins_from"), Refers.STATEMENT),
             defined_in=str(self._path),
         )
@@ -170,7 +169,7 @@ class _Reader:
         return tuple(self._source(word.text) for word in words)
 
     def _source(self, text: str) -> Source:
-        source = parse_source(text)
+        source = Source.parse(text)
         if source.kind == "path":
             # What a layer file calls relative is relative to itself, wherever we run.
             return Source("path", str(self._folder.absolute() / source.location))
@@ -274,44 +273,20 @@ def read_settings(fields: Fields | None) -> Settings:
     if fields is None:
         return Settings()
     settings = Settings(
-        backend=fields.text("backend", one_of(["cpu", "opencl", "vulkan", "metal", "cuda", "npu"])),
-        threads=fields.integer("threads", 1, 1024),
-        precision=fields.text("precision", one_of(["low", "normal", "high", "low_bf16"])),
-        memory=fields.text("memory", one_of(["low", "normal", "high"])),
-        power=fields.text("power", one_of(["low", "normal", "high"])),
+        backend=fields.text("backend", one_of(BACKENDS)),
+        threads=fields.integer("threads", 1, MAX_THREADS),
+        precision=fields.text("precision", one_of(LEVELS)),
+        memory=fields.text("memory", one_of(LEVELS)),
+        power=fields.text("power", one_of(LEVELS)),
         sampler=fields.text("sampler"),
     )
     fields.done()
     return settings
 
 
-def parse_source(text: str) -> Source:
-    """Parse ``kind:location[@revision]``.
-
-    Raises:
-        ValueError: it is none; the message says what was expected.
-    """
-    match = _SOURCE.fullmatch(text)
-    if match is None:
-        raise ValueError("hf:, modelscope:, url:, path: or package:, and a location")
-    kind, location = cast("SourceKind", match[1]), match[2]
-    revision = None
-    if kind in {"hf", "modelscope", "package"} and "@" in location:
-        location, _, revision = location.rpartition("@")
-        if not is_revision(revision):
-            raise ValueError("a revision that can be a folder's name after the @")
-    if kind in {"hf", "modelscope"} and not _REPOSITORY.fullmatch(location):
-        raise ValueError(f"{kind}:owner/name")
-    if kind == "url" and not _URL.fullmatch(location):
-        raise ValueError("url:http(s)://host/path without user or password")
-    if kind == "package" and not is_bundle_id(location):
-        raise ValueError("package: and the name of a folder in this package")
-    return Source(kind, location, revision)
-
-
 def _source_fault(text: str) -> str | None:
     try:
-        parse_source(text)
+        Source.parse(text)
     except ValueError as error:
         return str(error)
     return None

@@ -8,11 +8,12 @@ pulled from.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import Protocol
 
 from tokforge_models.bundle import Bundle, Source, SourceKind
 from tokforge_models.disk import open_plain
@@ -235,22 +236,17 @@ FETCHERS = openers()
 
 
 def parse_source(text: str) -> Source:
-    """Read `kind:location[@revision]`; a local source has no revision, so that `@` is a letter.
+    """Read a source as a user writes it.
 
     Raises:
-        UsageError: it is not that.
+        UsageError: it is none.
     """
-    kind, colon, location = text.partition(":")
-    for known in get_args(SourceKind):
-        if kind == known and colon and location:
-            if kind in {"path", "package"}:
-                return Source(known, location)
-            place, at, revision = location.rpartition("@")
-            return Source(known, place, revision) if at else Source(known, location)
-    raise UsageError(
-        f"{text[:80]!r} is not a source",
-        expected=f"{', '.join(f'{known}:...' for known in get_args(SourceKind))}",
-    )
+    try:
+        return Source.parse(text)
+    except ValueError as error:
+        # What stands before an @ may be a password.
+        shown = re.sub(r".*@", "...@", text, flags=re.DOTALL)[:80]
+        raise UsageError(f"{shown!r} is not a source", expected=str(error)) from None
 
 
 def _absolute(source: Source) -> Source:
