@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +25,7 @@ from store_kit import (
     write_files,
 )
 from tokforge_models.bundle import Bundle, State
-from tokforge_models.errors import IntegrityError
+from tokforge_models.errors import IntegrityError, StorageError
 from tokforge_models.importing import import_bundle
 from tokforge_models.integrity import BundleReport, FileReport, verify
 from tokforge_models.pins import Pin
@@ -291,6 +292,7 @@ def test_a_manifest_without_the_weights_makes_nothing_ready(tmp_path: Path, list
     assert file_of(report, "llm.mnn.weight") == FileReport(
         "llm.mnn.weight", False, sha256(FILES["llm.mnn.weight"]), None, 4300
     )
+    assert report.extra == ()
     assert repair(store, MemoryHub(dict(FILES)), bundle).ok
     assert path.read_bytes() == FILES["llm.mnn.weight"]
 
@@ -369,6 +371,17 @@ def test_pins_that_cannot_be_read_are_told_by_every_bundle(store: Store) -> None
     assert status.state is State.DAMAGED
     assert "pins.json is not valid" in status.problems[0]
     assert "move that file away" in status.problems[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names")
+def test_pins_that_are_no_file_are_not_waited_for(store: Store) -> None:
+    pins = store.home / "pins.json"
+    pins.unlink(missing_ok=True)
+    os.mkfifo(pins)
+    assert store.status("demo").state is State.DAMAGED
+    with pytest.raises(StorageError, match="not a regular file") as caught:
+        check(store)
+    assert f"move {pins} away" in caught.value.hint
 
 
 def test_a_verdict_that_cannot_be_written_says_so(store: Store) -> None:

@@ -32,8 +32,8 @@ KEPT = "everything verified so far"
 
 def explain(doing: str, path: Path, error: OSError) -> StorageError:
     """Turn the system's refusal of `doing` something to `path` into our error."""
-    if doing in {"write", "remove"} and is_plain_folder(path):
-        hint = f"a folder is in its place: move {path} away, then run the same command again"
+    if doing in {"read", "write", "remove"} and _is_odd(path):
+        hint = f"something else is in its place: move {path} away, then run the same command again"
     elif error.errno in _NO_SPACE:
         hint = "free some space, then run the same command again"
     elif error.errno in _FORBIDDEN:
@@ -52,6 +52,11 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise explain(doing, path, error) from error
+
+
+def _is_odd(path: Path) -> bool:
+    """Whether something is there that is no regular file, such as a folder or a pipe."""
+    return os.path.lexists(path) and not is_plain_file(path)
 
 
 def is_plain_file(path: Path) -> bool:

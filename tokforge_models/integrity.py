@@ -147,7 +147,9 @@ def _check(
         problems = (*problems, unwritten)
     state = State.READY if whole else State.DAMAGED
     ok = whole and not problems
-    return BundleReport(id, state, ok, tuple(files), problems, _extra(folder, manifest))
+    doubted = {doubt.path for doubt in doubts}
+    extra = tuple(path for path in _extra(folder, manifest) if path not in doubted)
+    return BundleReport(id, state, ok, tuple(files), problems, extra)
 
 
 def _doubtful(seen: Look, full: bool) -> bool:
