@@ -11,6 +11,7 @@ from tokforge_engine import GenerateOptions, InvalidRequest, Message, RuntimeSet
         (lambda: GenerateOptions(max_tokens=0), "max_tokens expected at least 1, got 0"),
         (lambda: GenerateOptions(d=-1), "d expected auto or 0 to 15, got -1"),
         (lambda: GenerateOptions(d=16), "d expected auto or 0 to 15, got 16"),
+        (lambda: GenerateOptions(drafter="me"), "drafter expected any, model or lookup, got 'me'"),
         (lambda: GenerateOptions(stop=("",)), "empty"),
         (lambda: GenerateOptions(stop=("\ud800",)), "surrogate"),
         (lambda: Message("", "hi"), "role is empty"),

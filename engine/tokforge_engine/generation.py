@@ -73,6 +73,8 @@ class GenerateOptions:
             raise InvalidRequest(f"max_tokens expected at least 1, got {self.max_tokens}")
         if self.d != "auto" and not 0 <= self.d <= MAX_D:
             raise InvalidRequest(f"d expected auto or 0 to {MAX_D}, got {self.d}")
+        if self.drafter not in {"any", "model", "lookup"}:
+            raise InvalidRequest(f"drafter expected any, model or lookup, got {self.drafter!r}")
         for text in self.stop:
             if not text:
                 raise InvalidRequest("a stop text is empty; expected at least one character")
