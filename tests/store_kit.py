@@ -156,6 +156,7 @@ STEPS = (
     "_sync",
     "_sync_folder",
     "_replace",
+    "_touch",
     "_remove",
     "_remove_folder",
 )

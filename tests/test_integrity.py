@@ -387,10 +387,36 @@ def test_pins_that_are_no_file_are_not_waited_for(store: Store) -> None:
 def test_a_verdict_that_cannot_be_written_says_so(store: Store) -> None:
     rot(store.ready("demo").path / "llm.mnn", 0)
     store.disk = FaultyDisk(1, no_space, lasting=True)
-    report = check(store, full=True)
+    (report,) = verify(store, bundles={"demo": BUNDLE}, full=True)
     assert report.state is State.DAMAGED
-    assert "this verdict is not written down" in report.problems[-1]
+    assert "only --full finds it again" in report.problems[-1]
     assert "No space left on device" in report.problems[-1]
+    (report,) = verify(
+        store,
+        bundles={"demo": BUNDLE},
+        full=True,
+        repair=True,
+        fetchers=MemoryHub(dict(FILES)).opener(),
+    )
+    assert report.state is State.DAMAGED
+    assert not report.ok
+
+
+def test_a_verdict_on_a_full_disk_is_sought_again_and_mended(store: Store) -> None:
+    class FullDisk(FastDisk):
+        """A disk on which what is there can be touched, and nothing be written."""
+
+        def _write(self, path: Path, data: bytes, *, offset: int | None) -> None:
+            no_space()
+
+    rot(store.ready("demo").path / "llm.mnn", 0)
+    store.disk = FullDisk()
+    report = check(store, full=True)
+    assert "will be sought again" in report.problems[-1]
+    assert check(store).state is State.DAMAGED
+    store.disk = FastDisk()
+    assert repair(store, MemoryHub(dict(FILES))).ok
+    assert check(store, full=True).ok
 
 
 def test_a_repair_in_place_needs_no_space(store: Store) -> None:

@@ -110,7 +110,8 @@ def verify(
         report = _check(store, id, bundle, full, progress)
         if repair and not report.ok and report.state in {State.READY, State.DAMAGED}:
             failed = _repair(store, id, bundle, progress, fetchers)
-            report = _check(store, id, bundle, False, progress)
+            # Damage that could be neither written down nor mended is seen by no stamp.
+            report = _check(store, id, bundle, full and bool(failed), progress)
             report = replace(report, problems=(*report.problems, *failed))
         reports.append(report)
     return tuple(reports)
@@ -209,7 +210,8 @@ def _remember(store: Store, manifest: Manifest, checked: tuple[Entry, ...]) -> s
     """Write down what was found, unless someone else is changing the bundle.
 
     A verdict stands whether or not it can be written, so that a store that may only be read can
-    be verified, too.
+    be verified, too. On a full disk a damaged file is at least touched, so that its stamp no longer
+    vouches for it.
 
     Returns:
         Why it is not written down, or nothing.
@@ -219,7 +221,15 @@ def _remember(store: Store, manifest: Manifest, checked: tuple[Entry, ...]) -> s
             if store.manifest(manifest.id, manifest.revision) == manifest:
                 store.write_manifest(replace(manifest, files=checked))
     except (StorageError, Refused) as error:
-        return f"this verdict is not written down, and is found again only by --full: {error.what}"
+        folder = store.revision_folder(manifest.id, manifest.revision)
+        vouched = {entry.path for entry in manifest.files if look(folder, entry) is Look.SAME}
+        try:
+            for entry in checked:
+                if entry.stamp is None and entry.path in vouched:
+                    store.disk.touch(inside(folder, entry.path))
+        except StorageError:
+            return f"this verdict is not written down, and only --full finds it again: {error.what}"
+        return f"this verdict is not written down, and will be sought again: {error.what}"
     return ""
 
 
