@@ -90,6 +90,7 @@ class MemoryHub:
     extra: bytes = b""
     listing_error: str = ""
     connections: int = 1
+    foreign: bool = False
 
     def opener(self) -> dict[SourceKind, Opener]:
         return {**FETCHERS, "hf": lambda source, bundle: self, "url": lambda source, bundle: self}
@@ -100,7 +101,7 @@ class MemoryHub:
         files = (
             RemoteFile(name, len(data), validator=sha256(data)) for name, data in self.files.items()
         )
-        return Listing(tuple(files), commit=self.commit)
+        return Listing(tuple(files), commit=self.commit, foreign=self.foreign)
 
     def close(self) -> None:
         """Nothing to end."""

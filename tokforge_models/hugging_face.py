@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -55,9 +56,9 @@ class HuggingFaceFetcher:
         self._source = source
         self._endpoint = checked_endpoint(network.endpoint or constants.ENDPOINT)
         self._connections = network.connections
-        is_theirs = origin(self._endpoint) == origin(checked_endpoint(constants.ENDPOINT))
+        self._foreign = origin(self._endpoint) != origin(checked_endpoint(constants.ENDPOINT))
         self._client = Client(
-            network, contacts, self._endpoint, _saved_token if is_theirs else _no_token
+            network, contacts, self._endpoint, _no_token if self._foreign else _saved_token
         )
         self._listing: Listing | None = None
 
@@ -95,7 +96,7 @@ class HuggingFaceFetcher:
         address = f"{self._endpoint}/api/models/{self._source.location}/revision/{wanted}"
         data = self._client.text(f"{address}?blobs=true", what, self._explain)
         try:
-            return _parse(json.loads(data))
+            return replace(_parse(json.loads(data)), foreign=self._foreign)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FetchError(
                 f"{what} is not what a hub says",

@@ -48,9 +48,9 @@ class ModelScopeFetcher:
         self._endpoint = checked_endpoint(network.endpoint or usual)
         self._connections = network.connections
         token = os.environ.get("MODELSCOPE_API_TOKEN")
-        is_theirs = origin(self._endpoint) == origin(usual)
+        self._foreign = origin(self._endpoint) != origin(usual)
         self._client = Client(
-            network, contacts, self._endpoint, lambda: token if is_theirs else None
+            network, contacts, self._endpoint, lambda: None if self._foreign else token
         )
         self._listing: Listing | None = None
         self._commits: dict[str, str] = {}
@@ -123,7 +123,7 @@ class ModelScopeFetcher:
                 raise ValueError("a file without size and Sha256")
             self._commits[path] = str(entry.get("Revision") or revision)
             files.append(RemoteFile(path, size, sha256=sha256, validator=sha256))
-        return Listing(tuple(files), notes=tuple(notes[:20]))
+        return Listing(tuple(files), notes=tuple(notes[:20]), foreign=self._foreign)
 
     def _explain(self, never: Never) -> FetchError:
         repo, host = self._source.location, host_of(self._endpoint)

@@ -1,10 +1,13 @@
 """What one source has of what a bundle needs, before anything is written.
 
-Two kinds of source are told apart. One that the registry names (`own_offer`) is believed when it
-says which revision it is. A folder that the user names (`foreign_offer`) is believed in nothing:
-it is hashed first, must have every file that its own configuration asks for, must agree with all
-pins, and is called by the registry's revision only if those pins cover every required file;
-otherwise by its content.
+A source that the registry names is believed when it says which revision it has. Any other, and
+any server that stands in for the usual one, must agree with all pins, and is called by the
+registry's revision only if those pins cover every required file: what it has instead must not be
+remembered as that revision's first download. It is called by the commit that it names, which
+only the usual hub is believed about, else by its content.
+
+A folder that the user names (`foreign_offer`) is hashed first, too, and must have every file that
+its own configuration asks for.
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ class Offer:
 
 
 def own_offer(ask: Ask) -> Offer:
-    """What a source that the registry names has.
+    """What a server has, or a folder that the registry names.
 
     Raises:
         FetchError: it cannot be asked, or lacks required files; all of them are named.
@@ -93,7 +96,7 @@ def own_offer(ask: Ask) -> Offer:
             got=_instead(missing, listing),
             hint="try another source with --source",
         )
-    revision = bundle.revision or listing.commit
+    revision = _told_revision(ask, listing, roles)
     if revision is None or not is_revision(revision):
         if ask.source.kind in {"path", "package"}:
             listing = _hashed(ask, listing, roles)
@@ -123,10 +126,27 @@ def foreign_offer(ask: Ask) -> Offer:
         )
     _followed(bundle, needed)
     listing = _hashed(ask, listing, roles)
-    pinned = {file.path for file in bundle.files if file.sha256}
-    covered = all(path in pinned for path, role in roles.items() if role is FileRole.REQUIRED)
-    revision = bundle.revision if covered else None
+    revision = bundle.revision if _covered(bundle, roles) else None
     return _offer(ask, listing, roles, revision or _content_revision(bundle, listing, roles))
+
+
+def _told_revision(ask: Ask, listing: Listing, roles: Mapping[str, FileRole]) -> str | None:
+    """The revision that a source has by a word that counts, or None."""
+    bundle, source = ask.bundle, ask.source
+    if source in bundle.sources and not listing.foreign:
+        return bundle.revision or listing.commit
+    if bundle.revision and _covered(bundle, roles):
+        return bundle.revision
+    places = {(known.kind, known.location) for known in bundle.sources}
+    # Of another repository the registry's own label says nothing, whoever repeats it.
+    borrowed = listing.commit == bundle.revision and (source.kind, source.location) not in places
+    return None if listing.foreign or borrowed else listing.commit
+
+
+def _covered(bundle: Bundle, roles: Mapping[str, FileRole]) -> bool:
+    """Whether the registry pins every required file."""
+    pinned = {file.path for file in bundle.files if file.sha256}
+    return all(path in pinned for path, role in roles.items() if role is FileRole.REQUIRED)
 
 
 def _offer(ask: Ask, listing: Listing, roles: Mapping[str, FileRole], revision: str) -> Offer:

@@ -52,11 +52,13 @@ class Listing:
         files: the files that can be read.
         commit: the source's own name of this revision, where it has one.
         notes: what else was met and why it cannot be read, one sentence each.
+        foreign: whether another server says so than the usual one of this kind of source.
     """
 
     files: tuple[RemoteFile, ...]
     commit: str | None = None
     notes: tuple[str, ...] = ()
+    foreign: bool = False
 
 
 class OneAtATime(FetchError):
