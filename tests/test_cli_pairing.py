@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tiny_bundle import write_tiny_bundle
 from tokforge_models.cli.app import run
 
 SETTINGS = {"backend", "threads", "precision", "memory", "power", "sampler"}
@@ -67,3 +68,17 @@ def test_explain_shows_every_rule_and_who_disagrees(capsys: pytest.CaptureFixtur
     assert "* qwen3-4b:" in printed
     assert "  qwen3.5-off:" in printed
     assert "runtime_config.json" in printed
+
+
+def test_a_target_of_an_unknown_vocabulary_resolves_to_no_draft(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_tiny_bundle(tmp_path / "new")
+    (folder / "tokenizer.mtok").write_bytes(b"430 99\n3 1 0\n0 1 2 2\nrest\n")
+    for draft, code in (("auto", 0), ("none", 0), ("lookup", 7), ("demo-draft", 7)):
+        assert run(["resolve", str(folder), "--draft", draft, "--json"]) == code
+        document = json.loads(capsys.readouterr().out)
+        if code == 0:
+            assert document["draft"] is None
+            assert not document["lookup"]
+            assert any("without a draft" in note for note in document["notes"])

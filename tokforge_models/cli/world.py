@@ -62,7 +62,9 @@ class World:
             installed[target.id] = own
         else:
             target = self.find(name)
-        fingerprints, unread = self._fingerprints(target, installed)
+        fingerprints, unread = self._fingerprints(target, installed, draft)
+        if draft == "auto" and target.id in installed and target.id not in fingerprints:
+            draft = "none"
         measurements, unusable = self._measurements()
         resolution = resolve(
             target,
@@ -98,11 +100,12 @@ class World:
         return target, Installed(target.id, "folder", folder, digest, settings)
 
     def _fingerprints(
-        self, target: Bundle, installed: dict[str, Installed]
+        self, target: Bundle, installed: dict[str, Installed], draft: str
     ) -> tuple[dict[str, Fingerprint], tuple[str, ...]]:
         """What the files of the target and of every installed draft say.
 
-        A draft that cannot be read is no reason to fail: it counts as not installed.
+        A draft that cannot be read is no reason to fail: it counts as not installed. Nor is a
+        target whose vocabulary is of a kind unknown here, unless something is to be guessed.
         """
         cache = FingerprintCache(self.store.home / "fingerprints", self.store.disk)
         known: dict[str, Fingerprint] = {}
@@ -111,11 +114,16 @@ class World:
             entry = self.registry.bundles.get(id)
             if id == target.id:
                 in_store = bundle.path.is_relative_to(self.store.home)
-                known[id] = (
-                    cache.get(bundle.path, bundle.content)
-                    if in_store
-                    else fingerprint_of(bundle.path)
-                )
+                try:
+                    known[id] = (
+                        cache.get(bundle.path, bundle.content)
+                        if in_store
+                        else fingerprint_of(bundle.path)
+                    )
+                except UnknownFormat as error:
+                    if draft not in {"auto", "none"}:
+                        raise
+                    notes.append(f"{id} runs without a draft: {error.message}")
             elif entry is None or entry.role is Role.DRAFT:
                 try:
                     known[id] = cache.get(bundle.path, bundle.content)
