@@ -119,6 +119,14 @@ def test_what_is_looked_for(cache: Path) -> None:
     assert HuggingFaceCache(cache / "missing").find(sha256(weight), len(weight)) is None
 
 
+def test_a_circle_of_links_is_no_file(tmp_path: Path) -> None:
+    blobs = tmp_path / "models--a--b" / "blobs"
+    blobs.mkdir(parents=True)
+    digest = sha256(b"x")
+    (blobs / digest).symlink_to(blobs / digest)
+    assert HuggingFaceCache(tmp_path).find(digest, 1) is None
+
+
 def test_gits_digest_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"hello\n")
     assert hash_as_blob(tmp_path / "x") == "ce013625030ba8dba906f756967f9e9ca394464a"

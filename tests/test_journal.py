@@ -79,6 +79,15 @@ def test_a_journal_about_something_else_is_begun_anew(tmp_path: Path, other: Hea
     assert not Journal.open(tmp_path / "journal", other, FastDisk()).records
 
 
+@pytest.mark.parametrize("schema", [b"1.0", b"true", b"2"])
+def test_a_journal_of_another_schema_is_begun_anew(tmp_path: Path, schema: bytes) -> None:
+    filled(tmp_path / "journal")
+    data = (tmp_path / "journal").read_bytes()
+    assert data.startswith(b'{"journal":1,')
+    (tmp_path / "journal").write_bytes(data.replace(b'"journal":1', b'"journal":' + schema, 1))
+    assert not Journal.open(tmp_path / "journal", HEADER, FastDisk()).records
+
+
 def test_a_new_role_forgets_nothing(tmp_path: Path) -> None:
     filled(tmp_path / "journal")
     header = Header("demo", "r1", Role.DRAFT, 1000)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tokforge_models.digests import is_blob_sha1, is_sha256
-from tokforge_models.disk import is_plain_file
+from tokforge_models.disk import is_plain_file, real_path
 from tokforge_models.errors import Refused
 from tokforge_models.names import fault_in_path, inside, is_revision
 from tokforge_models.sources import RemoteFile
@@ -37,7 +37,7 @@ class HuggingFaceCache:
         if not (is_sha256(name) or is_blob_sha1(name)):
             return None
         try:
-            candidates = (blob.resolve() for blob in self._root.glob(f"models--*/blobs/{name}"))
+            candidates = (real_path(blob) for blob in self._root.glob(f"models--*/blobs/{name}"))
             return next((path for path in candidates if _is_file_of(path, size)), None)
         except OSError:
             return None
