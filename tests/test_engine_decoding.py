@@ -53,7 +53,7 @@ def test_plain_decoding_feeds_one_token_a_forward():
 
 def test_a_draft_equal_to_its_target_is_accepted_whole():
     tokens, statistics = run(successor(), DraftModel(successor(), VOCABULARY), [3], limit=21)
-    assert statistics.accepted == statistics.drafted == 15
+    assert statistics.accepted == statistics.drafted == statistics.draft_forwards == 15
     assert statistics.rounds == 5
     assert statistics.accepted_by_position == (5, 5, 5)
     assert [token.drafted_by for token in tokens[:9]] == [None, *["draft"] * 3, None] + [
@@ -299,6 +299,8 @@ def test_lengths_and_drafters_picked_on_the_way_change_no_token(data, automata, 
         assert target.ids == [*prompt, *ids(tokens)[:-1]]
         assert draft.ids == target.ids[: len(draft.ids)]
         assert statistics.emitted == 60
+        by_model = sum(each.drafted for each in statistics.drafters if each.name == "draft")
+        assert by_model <= statistics.draft_forwards <= len(draft.widths)
 
 
 @given(

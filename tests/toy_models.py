@@ -61,6 +61,7 @@ class Script:
     """A drafter that proposes from a fixed continuation of the prompt, right or wrong."""
 
     name = "script"
+    computes = False
 
     def __init__(self, tokens: Sequence[int], start: int) -> None:
         self.kept: list[int] = []

@@ -33,6 +33,7 @@ class VirtualPair:
     """
 
     name = "virtual"
+    computes = True
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from operator import mul
 
@@ -112,7 +112,7 @@ class AutoPolicy:
         if self._model is not None:
             if most > 0 and self._model_value(self._model.unseen(context)) > value:
                 own = self._from_model(self._model, context, most)
-                draft = own if own.tokens else draft
+                draft = replace(own if own.tokens else draft, forwards=own.forwards)
             else:
                 self._rest(self._model, context)
         self._round_seconds += self._costs.verify(len(draft.tokens))
@@ -198,7 +198,7 @@ class AutoPolicy:
         self._round_seconds += len(tokens) * self._costs.draft + self._costs.catch_up(unseen - 1)
         self._of_model = _Guessed(len(context), tuple(tokens), tuple(sure))
         d, _ = self._worth(chances)
-        return Draft(tuple(tokens[:d]), model.name if d else None)
+        return Draft(tuple(tokens[:d]), model.name if d else None, len(tokens))
 
     def _goes_on(self, chances: Sequence[float], survives: float) -> bool:
         """Whether another guess is worth its time, after guesses of these chances."""

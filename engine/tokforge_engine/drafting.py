@@ -31,6 +31,9 @@ CONFIDENCES = (0.15, 0.3, 0.45, 0.6, 0.75, 0.88, 0.96)
 class Drafter(Protocol):
     """Proposes continuations of a context."""
 
+    computes: bool
+    """Whether each guess costs a forward of a model."""
+
     @property
     def name(self) -> str:
         """By whom a token was drafted, as statistics and tokens show it."""
@@ -76,6 +79,8 @@ class DraftModel:
             ahead of the next token (negative: behind). Where the target samples, this draws with
             the same random numbers.
     """
+
+    computes = True
 
     def __init__(
         self, model: LanguageModel, vocabulary: int, name: str = "draft", *, scores: bool = True

@@ -24,6 +24,7 @@ class Lookup:
     """
 
     name = "lookup"
+    computes = False
 
     def __init__(self) -> None:
         self._read_to = 0

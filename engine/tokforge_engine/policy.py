@@ -17,10 +17,13 @@ class Draft:
     Attributes:
         tokens: the guesses, in order; none for a plain step.
         by: name of who guessed them, or None.
+        forwards: forwards of a draft model that were spent, those for guesses that were dropped
+            before verification included.
     """
 
     tokens: tuple[int, ...] = ()
     by: str | None = None
+    forwards: int = 0
 
 
 class Policy(Protocol):
@@ -59,7 +62,8 @@ class FixedLength:
         if self._drafter is None or d < 1:
             return Draft()
         tokens = tuple(islice(self._drafter.guesses(context), d))
-        return Draft(tokens, self._drafter.name if tokens else None)
+        forwards = len(tokens) if self._drafter.computes else 0
+        return Draft(tokens, self._drafter.name if tokens else None, forwards)
 
     def verified(self, _d: int, _seconds: float, /) -> None:
         """Nothing is learned."""

@@ -39,7 +39,9 @@ class Statistics:
         rounds: forwards of the target after the prompt's, with or without a draft.
         drafted: guesses that were verified.
         accepted: how many of them the target agreed with.
-        drafters: the same, for each drafter that had a part.
+        draft_forwards: forwards of the draft model, one a guess; guesses that were dropped before
+            verification included, scores not.
+        drafters: `drafted` and `accepted` for each drafter that had a part.
         accepted_by_position: `accepted`, split by place in the draft (index 0 is the first).
         drafted_by_position: `drafted`, split in the same way.
         reused: tokens of the prompt that the cache held from before.
@@ -59,6 +61,7 @@ class Statistics:
     rounds: int
     drafted: int
     accepted: int
+    draft_forwards: int
     drafters: tuple[DrafterCount, ...]
     accepted_by_position: tuple[int, ...]
     drafted_by_position: tuple[int, ...]
@@ -109,6 +112,7 @@ class Tally:
         self._accepted: list[int] = []
         self._by_drafter: dict[str, tuple[int, int]] = {}
         self._rounds = 0
+        self._draft_forwards = 0
         self._emitted = 0
         self._prompt = (0, 0, 0)
 
@@ -130,6 +134,7 @@ class Tally:
     def round(self, draft: Draft, kept: int) -> None:
         """Count one verification, of which so many guesses were kept."""
         self._rounds += 1
+        self._draft_forwards += draft.forwards
         drafted = len(draft.tokens)
         if draft.by is not None:
             before = self._by_drafter.get(draft.by, (0, 0))
@@ -153,6 +158,7 @@ class Tally:
             rounds=self._rounds,
             drafted=sum(self._drafted),
             accepted=sum(self._accepted),
+            draft_forwards=self._draft_forwards,
             drafters=tuple(
                 DrafterCount(name, *counts) for name, counts in self._by_drafter.items()
             ),

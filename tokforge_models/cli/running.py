@@ -224,6 +224,7 @@ def run_document(result: Result, resolution: Resolution) -> dict[str, Any]:
             "rounds": stats.rounds,
             "drafted": stats.drafted,
             "accepted": stats.accepted,
+            "draft_forwards": stats.draft_forwards,
             "drafters": [asdict(count) for count in stats.drafters],
             "accepted_by_position": list(stats.accepted_by_position),
             "drafted_by_position": list(stats.drafted_by_position),
