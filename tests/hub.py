@@ -523,6 +523,12 @@ def no_length(reply: Reply) -> Reply:
     return replace(reply, headers=headers, with_length=False)
 
 
+def absurd_length(reply: Reply) -> Reply:
+    """Say that the body has so many bytes that their number is no number any more."""
+    headers = {**reply.headers, "Content-Length": "9" * 5000}
+    return replace(reply, headers=headers, with_length=False)
+
+
 def chunked(reply: Reply) -> Reply:
     """Send the body in chunks, as servers do that make it while they send it."""
     headers = {k: v for k, v in reply.headers.items() if k != "Content-Length"}

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults import QUICK
-from hub import Hub, Reply, chunked, cut, no_length, redirect, running, stall, status
+from hub import Hub, Reply, absurd_length, chunked, cut, no_length, redirect, running, stall, status
 from tokforge_models.client import Client
 from tokforge_models.errors import FetchError
 from tokforge_models.network import Contacts
@@ -224,6 +224,14 @@ def test_chunks_are_understood(hub: Hub) -> None:
     assert read(client, url(hub), 100, 9000) == DATA[100:9000]
     listing = client.text(f"{hub.url}/api/models/{REPO}/revision/main", "it", explain)
     assert json.loads(listing)["id"] == REPO
+
+
+def test_a_length_beyond_all_numbers_is_none(hub: Hub) -> None:
+    hub.fault("file", absurd_length, host="cdn")
+    hub.fault("^/api", absurd_length)
+    assert read(client_of(hub), url(hub)) == DATA
+    text = client_of(hub).text(f"{hub.url}/api/models/{REPO}/revision/main", "it", explain)
+    assert json.loads(text)["id"] == REPO
 
 
 def test_close_ends_a_read_that_waits(hub: Hub) -> None:

@@ -18,6 +18,7 @@ from tokforge_models.reply import (
     Verdict,
     host_of,
     judge,
+    number_in,
     origin,
     retry_after,
     validator_of,
@@ -184,3 +185,21 @@ def test_validators() -> None:
     assert validator_of({"ETag": '"x"', "Last-Modified": "y"}) == '"x"'
     assert validator_of({"Last-Modified": "y"}) == "y"
     assert validator_of({}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        (" 12 ", 12),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 19, None),
+        ("9" * 5000, None),
+        ("-1", None),
+        ("1.0", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_numbers_of_bytes(text: str | None, number: int | None) -> None:
+    assert number_in(text) == number

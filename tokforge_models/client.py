@@ -42,6 +42,7 @@ from tokforge_models.reply import (
     host_of,
     judge,
     judge_status,
+    number_in,
     origin,
 )
 from tokforge_models.sources import OneAtATime
@@ -230,8 +231,8 @@ class Client:
                         expected=f"at most {self._network.metadata_seconds:.0f} s",
                         hint="run the same command again later",
                     )
-            length = response.headers.get("Content-Length", "")
-            if length.isdecimal() and int(length) != size:
+            length = number_in(response.headers.get("Content-Length"))
+            if length not in {None, size}:
                 raise _FailedOnce(f"{size} bytes came instead of {length}")
             return b"".join(chunks)
 

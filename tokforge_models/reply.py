@@ -127,7 +127,7 @@ def judge(asked: Asked, url: str, status: int, headers: Headers, now: float) -> 
     found = validator_of(headers)
     if asked.validator and found and found != asked.validator:
         return Never(Reason.CHANGED, "it is another version now")
-    length = _number(headers.get("Content-Length"))
+    length = number_in(headers.get("Content-Length"))
     if status == 206:
         return _part(asked, length, headers.get("Content-Range", ""))
     if headers.get("Content-Type", "").lower().startswith("text/html") and length != asked.size:
@@ -213,5 +213,6 @@ def retry_after(value: str | None, now: float) -> float | None:
         return None
 
 
-def _number(text: str | None) -> int | None:
+def number_in(text: str | None) -> int | None:
+    """The number of bytes that a header gives, or None where it gives none that can be."""
     return int(text) if text and _DIGITS.fullmatch(text.strip()) else None

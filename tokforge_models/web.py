@@ -22,7 +22,7 @@ from tokforge_models.completeness import (
 from tokforge_models.errors import FetchError
 from tokforge_models.hugging_face import checked_endpoint
 from tokforge_models.network import Contacts, Network
-from tokforge_models.reply import Asked, Never, Reason, host_of, validator_of
+from tokforge_models.reply import Asked, Never, Reason, host_of, number_in, validator_of
 from tokforge_models.sources import Listing, RemoteFile
 
 
@@ -43,7 +43,7 @@ class WebFetcher:
         self, source: Source, bundle: Bundle, network: Network, contacts: Contacts
     ) -> None:
         self._source = source
-        self._base = checked_endpoint(str(source).partition(":")[2])
+        self._base = checked_endpoint(source.location)
         self._bundle = bundle
         self._connections = network.connections
         self._client = Client(network, contacts, self._base)
@@ -109,13 +109,13 @@ class WebFetcher:
             headers = self._client.head(self._address(path), what, self._explain)
         except _Absent:
             return None
-        length = headers.get("Content-Length", "")
-        if not length.isdecimal():
+        length = number_in(headers.get("Content-Length"))
+        if length is None:
             raise FetchError(
                 f"{host_of(self._base)} does not say how long {path} is",
                 hint=self._by_hand,
             )
-        file = RemoteFile(path, int(length), validator=validator_of(headers))
+        file = RemoteFile(path, length, validator=validator_of(headers))
         return self._files.setdefault(path, file)
 
     def _explain(self, never: Never) -> FetchError:
