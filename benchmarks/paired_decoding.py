@@ -2,11 +2,11 @@
 
     python benchmarks/paired_decoding.py [TARGET DRAFT] [--tokens N] [--rounds N] [--threads N]
 
-Everything runs `rounds` times over, each time in another order. On a shared machine the speed of one run says little,
-so each way of decoding is also priced: its forwards are counted, and each kind costs the median of
-what that kind cost in the whole run; time outside forwards is added as it was. Without paths it
-takes the embedded pair. MNN's own loop is `generate` of the wheel, in a process of its own; it does
-no tokenizing and streams nothing, and has no price.
+Everything runs `rounds` times over, each time in another order. On a shared machine the speed of
+one run says little, so each way of decoding is also priced: its forwards are counted, and each kind
+costs the median of what that kind cost in the whole run; time outside forwards is added as it was.
+Without paths it takes the embedded pair. MNN's own loop is `generate` of the wheel, in a process of
+its own; it does no tokenizing and streams nothing, and has no price.
 """
 
 from __future__ import annotations
