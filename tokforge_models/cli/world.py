@@ -17,7 +17,7 @@ from tokforge_models.completeness import CONFIG, MAX_CONFIG_BYTES, parse_config,
 from tokforge_models.device import Device, described, read_device
 from tokforge_models.device_probe import probe_device
 from tokforge_models.digests import hash_file
-from tokforge_models.disk import read_small
+from tokforge_models.disk import read_small, real_path
 from tokforge_models.errors import IntegrityError, RegistryError, UnknownBundle, UnknownFormat
 from tokforge_models.fingerprint import Fingerprint, fingerprint_of
 from tokforge_models.fingerprint_cache import FingerprintCache
@@ -86,10 +86,10 @@ class World:
         # A folder outside the store may hold links, as Hugging Face's cache does; MNN follows them.
         with bar() as progress:
             meter = Meter(progress, folder.name, Phase.HASHING, weights.stat().st_size)
-            digest = hash_file(weights.resolve(), lambda count: meter.add(WEIGHT_FILE, count))
+            digest = hash_file(real_path(weights), lambda count: meter.add(WEIGHT_FILE, count))
         target = self.registry.by_weight_sha256(digest) or unlisted(folder.resolve().name)
         try:
-            config = parse_config(CONFIG, read_small((folder / CONFIG).resolve(), MAX_CONFIG_BYTES))
+            config = parse_config(CONFIG, read_small(real_path(folder / CONFIG), MAX_CONFIG_BYTES))
         except OSError as error:
             raise IntegrityError(
                 f"{folder / CONFIG} cannot be read", got=error.strerror or str(error)
