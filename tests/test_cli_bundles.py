@@ -13,6 +13,7 @@ import pytest
 from command import COMMAND, start, tokforge
 from store_kit import make_files, write_files
 from tokforge_models.cli.app import run
+from tokforge_models.store import Store
 
 LAYER = """\
 schema: 1
@@ -174,3 +175,18 @@ def test_progress_of_a_pipe_is_silent(layer: Path) -> None:
     ended = tokforge("pull", "mine", "--registry", str(layer), "--json")
     assert ended.err == ""
     assert COMMAND[0] not in ended.out
+
+
+def test_rm_goes_on_behind_one_that_is_in_use(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_files(tmp_path / "source", make_files())
+    for id in ("one", "two", "three"):
+        answer(capsys, "import", str(folder), "--as", id)
+    with Store().claim("two", "tokforge run two"):
+        document = answer(capsys, "rm", "one", "two", "three", code=7)
+    assert [one["id"] for one in document["bundles"]] == ["one", "two", "three"]
+    assert document["bundles"][0]["bytes_freed"] > 0
+    assert document["error"] == document["bundles"][1]["error"]
+    assert "tokforge run two" in document["error"]["message"]
+    assert Store().revisions("three") == ()

@@ -15,7 +15,7 @@ import pytest
 from command import COMMAND, Ended, tokforge
 from faults import FILES, LAYER, REPO
 from hub import Hub, drip, running, stall
-from store_kit import make_files
+from store_kit import make_files, write_files
 from tokforge_models.cli.options import bytes_a_second
 from tokforge_models.errors import UsageError
 
@@ -234,6 +234,26 @@ def test_a_dry_run_tells_the_missing_bytes_and_writes_nothing(hub: Hub, home: Pa
     assert plan["missing_bytes"] == sum(map(len, FILES.values()))
     assert {file["action"] for file in plan["files"]} == {"fetch"}
     assert not home.exists() or not list(home.rglob("*"))
+
+
+def test_a_dry_run_shows_the_others_beside_one_that_fails(hub: Hub) -> None:
+    nowhere = "acceleration-pack-qwen3-0.6b-14b-paired"
+    ended = command("pull", "demo", nowhere, "demo-chat", "--dry-run")
+    assert ended.code == 4
+    demo, failed, _ = ended.document["bundles"]
+    assert demo["missing_bytes"] == sum(map(len, FILES.values()))
+    assert failed["id"] == nowhere
+    assert failed["error"] == ended.document["error"]
+    assert "no public address" in failed["error"]["message"]
+
+
+def test_an_update_of_everything_leaves_imports_alone(hub: Hub, tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "mine", dict(make_files(seed=7)))
+    imported = only(command("import", str(folder), "--as", "demo"))
+    ended = command("update")
+    assert (ended.code, ended.document) == (0, {"bundles": []})
+    assert "demo stays as it is" in ended.err
+    assert only(command("update", "demo"))["revision"] != imported["revision"]
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,9 @@ def test_a_look_removes_nothing(store: Store) -> None:
 @pytest.mark.parametrize("kind", Kind)
 def test_only_what_was_asked_for_goes(store: Store, kind: Kind) -> None:
     rest = kinds(store) - kinds(store, kind)
-    removed = sweep(store, find_litter(store, [kind]), command="tokforge prune")
-    assert all(one.bytes > 0 for one in removed)
+    swept = sweep(store, find_litter(store, [kind]), command="tokforge prune")
+    assert all(one.bytes > 0 for one in swept.removed)
+    assert not swept.kept
     assert kinds(store) == rest
     assert store.status("demo").state is State.READY
     assert store.current("demo") == "r2"
@@ -66,17 +67,23 @@ def test_what_changed_lately_is_kept(store: Store) -> None:
     assert (old.id, old.revision) == ("demo", "r1")
 
 
-def test_what_is_in_use_is_not_touched(store: Store) -> None:
+def test_what_is_in_use_is_not_touched_and_holds_up_nothing_else(store: Store) -> None:
+    """A model may have begun to run before another revision came into use, but never a half one."""
     litter = find_litter(store, Kind)
-    with store.claim("demo", "tokforge run demo"), pytest.raises(Refused, match="tokforge run"):
-        sweep(store, litter, command="tokforge prune")
-    assert OLD in kinds(store)
+    with store.claim("demo", "tokforge run demo"):
+        swept = sweep(store, litter, command="tokforge prune")
+    ((kept, error),) = swept.kept
+    assert (kept.id, kept.revision, kept.kind) == OLD
+    assert isinstance(error, Refused)
+    assert "tokforge run demo" in error.message
+    assert {(one.id, one.revision, one.kind) for one in swept.removed} == HALF
+    assert kinds(store) == {OLD}
 
 
 def test_what_became_needed_meanwhile_is_kept(store: Store) -> None:
     litter = find_litter(store, [Kind.UNUSED])
     store.use("demo", "r1")
-    assert sweep(store, litter, command="tokforge prune") == ()
+    assert sweep(store, litter, command="tokforge prune").removed == ()
     assert store.status("demo").state is State.READY
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from store_kit import FastDisk, MemoryHub, bundle_of, make_files, sha256
+from store_kit import FastDisk, MemoryHub, bundle_of, make_files, sha256, write_files
 from tokforge_models.bundle import Source, State
 from tokforge_models.errors import FetchError, UnknownBundle
+from tokforge_models.importing import import_bundle
 from tokforge_models.pulling import pull
 from tokforge_models.sources import FETCHERS, Listing, RemoteFile
 from tokforge_models.store import Store
-from tokforge_models.updating import followed, update
+from tokforge_models.updating import followed, update, why_it_stays
 
 OLD = make_files()
 NEW = {**OLD, "llm.mnn": make_files(seed=2)["llm.mnn"]}
@@ -78,3 +79,15 @@ def test_only_one_network_source_is_followed() -> None:
     assert not any(file.sha256 or file.size for file in bundle.files)
     local = bundle_of(OLD, sources=(Source("package", "x"),))
     assert followed(local) == local
+
+
+def test_what_stays_where_everything_is_updated(tmp_path: Path, store: Store) -> None:
+    assert why_it_stays(bundle_of(OLD), store) is None
+    assert why_it_stays(bundle_of(OLD, sources=()), store) == "it has no public address"
+    repository = bundle_of(OLD, pinned=False, sources=(Source("hf", "a/b", "r1"),))
+    assert "it came from url:memory" in (why_it_stays(repository, store) or "")
+    update(repository, store, fetchers=Telling(dict(OLD), commit="c2").opener())
+    assert why_it_stays(repository, store) is None
+    folder = write_files(tmp_path / "mine", NEW)
+    import_bundle(store, folder, "demo", bundle=repository)
+    assert f"it came from path:{folder}" in (why_it_stays(repository, store) or "")

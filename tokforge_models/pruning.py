@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from tokforge_models.disk import is_plain_folder
-from tokforge_models.errors import IntegrityError
+from tokforge_models.errors import IntegrityError, TokforgeError
 from tokforge_models.removal import bytes_on_disk
 from tokforge_models.store import OURS, Store
 
@@ -43,6 +44,19 @@ class Litter:
     age_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep came to.
+
+    Attributes:
+        removed: what is gone.
+        kept: what could not be removed, each with the reason.
+    """
+
+    removed: tuple[Litter, ...]
+    kept: tuple[tuple[Litter, TokforgeError], ...]
+
+
 def find_litter(
     store: Store, kinds: Iterable[Kind], *, older_than_seconds: float = 0.0
 ) -> tuple[Litter, ...]:
@@ -56,24 +70,35 @@ def find_litter(
     )
 
 
-def sweep(store: Store, litter: Iterable[Litter], *, command: str) -> tuple[Litter, ...]:
-    """Remove what `find_litter` found and is litter still.
+def sweep(store: Store, litter: Iterable[Litter], *, command: str) -> Swept:
+    """Remove what `find_litter` found and is litter still; what cannot go holds up nothing else."""
+    removed, kept = [], []
+    for one in litter:
+        try:
+            if _sweep(store, one, command):
+                removed.append(one)
+        except TokforgeError as error:
+            kept.append((one, error))
+    return Swept(tuple(removed), tuple(kept))
+
+
+def _sweep(store: Store, litter: Litter, command: str) -> bool:
+    """Whether it was litter still, and is gone.
 
     Raises:
-        Refused: a running command works on a bundle or uses it; the message names it.
+        Refused: a running command works on the bundle, or may have begun with this revision.
         StorageError: something may not be removed.
     """
-    removed = []
-    for one in litter:
-        with (
-            store.lock(one.id, command, _PATIENCE_SECONDS),
-            store.locks(one.id).unclaimed(),
-        ):
-            still = {(other.revision, other.kind) for other in _of_bundle(store, one.id)}
-            if (one.revision, one.kind) in still:
-                _remove(store, one)
-                removed.append(one)
-    return tuple(removed)
+    with ExitStack() as held:
+        held.enter_context(store.lock(litter.id, command, _PATIENCE_SECONDS))
+        if litter.kind is Kind.UNUSED:
+            # Whoever runs a model may have begun before another revision came into use.
+            held.enter_context(store.locks(litter.id).unclaimed())
+        still = {(other.revision, other.kind) for other in _of_bundle(store, litter.id)}
+        if (litter.revision, litter.kind) not in still:
+            return False
+        _remove(store, litter)
+        return True
 
 
 def _of_bundle(store: Store, id: str) -> Iterator[Litter]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tokforge_models.bundle import Bundle, SourceKind, State
+from tokforge_models.bundle import Bundle, Source, SourceKind, State
 from tokforge_models.errors import UnknownBundle
 from tokforge_models.progress import Progress, silent
 from tokforge_models.pulling import Pulled, pull
@@ -75,6 +75,28 @@ def update(
         fetchers=fetchers,
     )
     return Updated(status.revision, pulled)
+
+
+def why_it_stays(bundle: Bundle, store: Store) -> str | None:
+    """Why an update of everything leaves a ready bundle as it is, or None where it does not.
+
+    What somebody imported, or pulled from elsewhere, is no older state of what the registry's
+    sources have, but something of their own choice.
+
+    Raises:
+        IntegrityError: it is not ready.
+    """
+    if not bundle.sources:
+        return "it has no public address"
+    told = store.manifest(bundle.id, store.current(bundle.id) or "").source
+    if any(_is_at(told, source) for source in bundle.sources):
+        return None
+    return f"it came from {told}, which is not a source that the registry names"
+
+
+def _is_at(told: str, source: Source) -> bool:
+    place = str(replace(source, revision=None))
+    return told == place or told.startswith(f"{place}@")
 
 
 def followed(bundle: Bundle) -> Bundle:

@@ -11,7 +11,7 @@ import typer
 from tokforge_models.bundle import Bundle, FileRole, Role, State
 from tokforge_models.cli import output
 from tokforge_models.cli.options import Ids, Json, Layers, OptionalIds
-from tokforge_models.errors import IntegrityError
+from tokforge_models.errors import IntegrityError, TokforgeError
 
 if TYPE_CHECKING:
     from tokforge_models.cli.world import World
@@ -248,13 +248,30 @@ def export(
 
 def remove(ids: Ids, layers: Layers, json: Json = False) -> None:
     """Remove bundles from the store; refused while a running command uses one."""
+    from tokforge_models.cli.pulling import Failed, end_with, errors_of, print_failed
     from tokforge_models.cli.world import World, this_command
+    from tokforge_models.removal import Removed
     from tokforge_models.removal import remove as remove_bundle
 
     world = World.open(layers)
-    removed = [remove_bundle(world.store, world.find(id).id, command=this_command()) for id in ids]
+    outcomes: list[Removed | Failed] = []
+    for id in [world.find(id).id for id in ids]:
+        try:
+            outcomes.append(remove_bundle(world.store, id, command=this_command()))
+        except TokforgeError as error:
+            outcomes.append(Failed(id, world.store.status(id).state, error))
     if json:
-        output.document({"bundles": [asdict(one) for one in removed]})
-        return
-    for one in removed:
-        output.line(f"{one.id} is removed, {output.size(one.bytes_freed)} freed")
+        bundles = [
+            {"id": one.id, "state": one.state, "error": output.failure(one.error)}
+            if isinstance(one, Failed)
+            else asdict(one)
+            for one in outcomes
+        ]
+        output.several({"bundles": bundles}, errors_of(outcomes))
+    else:
+        for one in outcomes:
+            if isinstance(one, Failed):
+                print_failed(one)
+            else:
+                output.line(f"{one.id} is removed, {output.size(one.bytes_freed)} freed")
+    end_with(errors_of(outcomes))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tokforge_models.errors import StorageError
+from tokforge_models.errors import StorageError, TokforgeError
 
 # C0 and C1 controls but tab and newline: a model's text or a registry's name must not drive the
 # reader's terminal.
@@ -83,6 +83,16 @@ def note(text: str) -> None:
     """
     with contextlib.suppress(OSError):
         print(plain(text), file=sys.stderr, flush=True)
+
+
+def failure(error: TokforgeError) -> dict[str, str]:
+    """An error as a document carries it."""
+    return {"kind": error.kind, "message": error.message, "hint": error.hint}
+
+
+def several(value: dict[str, Any], errors: Sequence[TokforgeError]) -> None:
+    """Print the document of a command of several parts, with the first of their errors."""
+    document({**value, "error": failure(errors[0])} if errors else value)
 
 
 def error(kind: str, message: str, hint: str, *, as_json: bool) -> None:

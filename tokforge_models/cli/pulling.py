@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,24 +100,24 @@ def pull(
         offline=offline,
     )
     outcomes: list[Outcome] = []
-    plans: list[Plan] = []
+    plans: list[Plan | Failed] = []
     with bar() as progress:
         for bundle in wanted:
             contacts = telling(bundle.id, progress)
             fetchers = openers(network, contacts)
-            if dry_run:
-                plan = preview(
-                    bundle,
-                    world.store,
-                    source=source,
-                    all_files=all_files,
-                    progress=progress,
-                    fetchers=fetchers,
-                )
-                plans.append(plan)
-                continue
             result: Pulled | Failed
             try:
+                if dry_run:
+                    plan = preview(
+                        bundle,
+                        world.store,
+                        source=source,
+                        all_files=all_files,
+                        progress=progress,
+                        fetchers=fetchers,
+                    )
+                    plans.append(plan)
+                    continue
                 result = pull_bundle(
                     bundle,
                     world.store,
@@ -128,9 +129,11 @@ def pull(
                 )
             except TokforgeError as error:
                 result = Failed(bundle.id, world.store.status(bundle.id).state, error)
+                plans.append(result)
             outcomes.append(Outcome(result, contacts.hosts))
     if dry_run:
         _print_plans(plans, json)
+        end_with(errors_of(plans))
     else:
         conclude(outcomes, json)
 
@@ -147,9 +150,27 @@ def conclude(outcomes: list[Outcome], json: bool) -> None:
         typer.Exit: something failed.
     """
     print_pulled(outcomes, json)
-    for outcome in outcomes:
-        if isinstance(outcome.result, Failed):
-            raise typer.Exit(outcome.result.error.exit_code)
+    end_with(errors_of(outcome.result for outcome in outcomes))
+
+
+def errors_of(results: Iterable[object]) -> list[TokforgeError]:
+    """The errors of those that failed."""
+    return [one.error for one in results if isinstance(one, Failed)]
+
+
+def end_with(errors: list[TokforgeError]) -> None:
+    """End a command that has printed all that it did.
+
+    Raises:
+        typer.Exit: there are errors; with the code of the first.
+    """
+    if errors:
+        raise typer.Exit(errors[0].exit_code)
+
+
+def print_failed(failed: Failed) -> None:
+    """Print for people that a bundle failed, between those that did not."""
+    output.error(failed.error.kind, failed.error.message, failed.error.hint, as_json=False)
 
 
 def _locked(world: World, ids: list[str]) -> list[Bundle]:
@@ -178,33 +199,14 @@ def _wanted(world: World, ids: list[str], for_target: list[str]) -> list[Bundle]
     return list({bundle.id: bundle for bundle in wanted}.values())
 
 
-def _print_plans(plans: list[Plan], json: bool) -> None:
+def _print_plans(plans: list[Plan | Failed], json: bool) -> None:
     if json:
-        output.document(
-            {
-                "bundles": [
-                    {
-                        "id": plan.id,
-                        "source": plan.source,
-                        "revision": plan.revision,
-                        "missing_bytes": plan.missing_bytes,
-                        "disk_bytes": plan.disk_bytes,
-                        "files": [
-                            {
-                                "path": action.wanted.path,
-                                "action": action.verb,
-                                "missing_bytes": action.missing_bytes,
-                                "reason": action.reason,
-                            }
-                            for action in plan.actions
-                        ],
-                    }
-                    for plan in plans
-                ]
-            }
-        )
+        output.several({"bundles": [_planned(plan) for plan in plans]}, errors_of(plans))
         return
     for plan in plans:
+        if isinstance(plan, Failed):
+            print_failed(plan)
+            continue
         output.line(
             f"{plan.id} from {plan.source}: {output.size(plan.missing_bytes)} to fetch, "
             f"{output.size(plan.disk_bytes)} of disk"
@@ -213,20 +215,37 @@ def _print_plans(plans: list[Plan], json: bool) -> None:
             output.line(f"  {action.verb:7} {action.wanted.path}: {action.reason}")
 
 
+def _planned(plan: Plan | Failed) -> dict[str, Any]:
+    if isinstance(plan, Failed):
+        return {"id": plan.id, "state": plan.state, "error": output.failure(plan.error)}
+    return {
+        "id": plan.id,
+        "source": plan.source,
+        "revision": plan.revision,
+        "missing_bytes": plan.missing_bytes,
+        "disk_bytes": plan.disk_bytes,
+        "files": [
+            {
+                "path": action.wanted.path,
+                "action": action.verb,
+                "missing_bytes": action.missing_bytes,
+                "reason": action.reason,
+            }
+            for action in plan.actions
+        ],
+    }
+
+
 def print_pulled(outcomes: list[Outcome], json: bool) -> None:
     """Print what came of each bundle."""
     if json:
         bundles = [_document(outcome) for outcome in outcomes]
-        document: dict[str, Any] = {"bundles": bundles}
-        for bundle in reversed(bundles):
-            if "error" in bundle:
-                document["error"] = bundle["error"]
-        output.document(document)
+        output.several({"bundles": bundles}, errors_of(outcome.result for outcome in outcomes))
         return
     for outcome in outcomes:
         one = outcome.result
         if isinstance(one, Failed):
-            output.error(one.error.kind, one.error.message, one.error.hint, as_json=False)
+            print_failed(one)
         else:
             output.line(
                 f"{one.id} is ready: {output.size(one.bytes_fetched)} fetched, "
@@ -238,5 +257,5 @@ def _document(outcome: Outcome) -> dict[str, Any]:
     one = outcome.result
     if not isinstance(one, Failed):
         return {**asdict(one), "hosts": list(outcome.hosts)}
-    error = {"kind": one.error.kind, "message": one.error.message, "hint": one.error.hint}
+    error = output.failure(one.error)
     return {"id": one.id, "state": one.state, "error": error, "hosts": list(outcome.hosts)}

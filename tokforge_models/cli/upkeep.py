@@ -65,6 +65,7 @@ def update(
     from tokforge_models.errors import TokforgeError
     from tokforge_models.sources import openers
     from tokforge_models.updating import update as update_bundle
+    from tokforge_models.updating import why_it_stays
 
     world = World.open(layers)
     ready = [one.id for one in world.store.statuses() if one.state is State.READY]
@@ -78,11 +79,11 @@ def update(
     outcomes: list[Outcome] = []
     with bar() as progress:
         for bundle in wanted:
-            if not ids and not bundle.sources:
-                output.note(f"{bundle.id} has no public address and stays as it is")
-                continue
             contacts = telling(bundle.id, progress)
             try:
+                if not ids and (why := why_it_stays(bundle, world.store)):
+                    output.note(f"{bundle.id} stays as it is: {why}")
+                    continue
                 updated = update_bundle(
                     bundle,
                     world.store,
@@ -121,8 +122,9 @@ def prune(
     json: Json = False,
 ) -> None:
     """Remove what nobody needs; without an option, show what that would be."""
+    from tokforge_models.cli.pulling import end_with
     from tokforge_models.cli.world import this_command
-    from tokforge_models.pruning import DAY_SECONDS, Kind, find_litter, sweep
+    from tokforge_models.pruning import DAY_SECONDS, Kind, Swept, find_litter, sweep
     from tokforge_models.store import Store
 
     asked = partials or unused or older_than is not None
@@ -134,15 +136,26 @@ def prune(
     seconds = (older_than or 0.0) * DAY_SECONDS
     litter = find_litter(store, kinds, older_than_seconds=seconds)
     removes = asked and not dry_run
-    if removes:
-        litter = sweep(store, litter, command=this_command())
+    swept = sweep(store, litter, command=this_command()) if removes else Swept(litter, ())
+    errors = [error for _, error in swept.kept]
+    freed = output.size(sum(one.bytes for one in swept.removed))
     if json:
-        output.document({"removed": removes, "litter": [asdict(one) for one in litter]})
-        return
-    for one in litter:
-        output.line(f"{one.id} {one.revision}: {one.kind}, {output.size(one.bytes)}")
-    freed = output.size(sum(one.bytes for one in litter))
-    if removes:
-        output.line(f"{freed} freed")
+        output.several(
+            {
+                "removed": removes,
+                "litter": [asdict(one) for one in swept.removed],
+                "kept": [
+                    {"id": one.id, "revision": one.revision, "error": output.failure(error)}
+                    for one, error in swept.kept
+                ],
+            },
+            errors,
+        )
     else:
-        output.line(f"{freed} could go: --partials, --unused, --older-than DAYS")
+        for one in swept.removed:
+            output.line(f"{one.id} {one.revision}: {one.kind}, {output.size(one.bytes)}")
+        for error in errors:
+            output.error(error.kind, error.message, error.hint, as_json=False)
+        options = "--partials, --unused, --older-than DAYS"
+        output.line(f"{freed} freed" if removes else f"{freed} could go: {options}")
+    end_with(errors)
