@@ -25,7 +25,7 @@ from store_kit import (
     write_files,
 )
 from tokforge_models.bundle import Bundle, State
-from tokforge_models.errors import IntegrityError, StorageError
+from tokforge_models.errors import IntegrityError
 from tokforge_models.importing import import_bundle
 from tokforge_models.integrity import BundleReport, FileReport, verify
 from tokforge_models.pins import Pin
@@ -379,9 +379,10 @@ def test_pins_that_are_no_file_are_not_waited_for(store: Store) -> None:
     pins.unlink(missing_ok=True)
     os.mkfifo(pins)
     assert store.status("demo").state is State.DAMAGED
-    with pytest.raises(StorageError, match="not a regular file") as caught:
-        check(store)
-    assert f"move {pins} away" in caught.value.hint
+    report = check(store)
+    assert not report.ok
+    assert "not a regular file" in report.problems[-1]
+    assert f"move {pins} away" in report.problems[-1]
 
 
 def test_a_verdict_that_cannot_be_written_says_so(store: Store) -> None:
@@ -510,3 +511,30 @@ def test_a_store_that_may_only_be_read_is_verified_all_the_same(store: Store) ->
     report = check(store, full=True)
     assert report.state is State.DAMAGED
     assert [file.path for file in report.files if not file.ok] == ["llm.mnn"]
+
+
+@pytest.mark.parametrize("damage", [b"{", b"{}", b"\xff"])
+@pytest.mark.parametrize("mend", [False, True])
+def test_a_damaged_pins_file_is_a_problem_of_each_bundle(
+    store: Store, damage: bytes, mend: bool
+) -> None:
+    (store.home / "pins.json").write_bytes(damage)
+    report = repair(store, MemoryHub(dict(FILES))) if mend else check(store)
+    assert (report.ok, report.state) == (False, State.DAMAGED)
+    assert all(file.ok for file in report.files)
+    assert "pins.json is not valid" in report.problems[0]
+    assert "move that file away" in report.problems[-1]
+
+
+def test_whoever_holds_the_lock_is_named_to_those_who_wait(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rot(store.ready("demo").path / "llm.mnn", 0)
+    monkeypatch.setattr("tokforge_models.integrity._PATIENCE_SECONDS", 0.0)
+    events: list[Event] = []
+    with store.lock("demo", "tokforge pull demo", 0):
+        report = check(store, full=True, events=events)
+    assert [event.note for event in events if event.phase is Phase.WAITING] == [
+        f"`tokforge pull demo` (process {os.getpid()})"
+    ]
+    assert any("not written down" in problem for problem in report.problems)

@@ -59,6 +59,16 @@ def test_a_timeout_names_the_holder(tmp_path: Path) -> None:
     assert caught.value.exit_code == 7
 
 
+def test_who_has_ended_is_not_named_any_more(tmp_path: Path) -> None:
+    locks = Locks(tmp_path, FastDisk())
+    with locks.exclusive("tokforge pull x", 0):
+        assert (tmp_path / "holder.json").exists()
+    assert not (tmp_path / "holder.json").exists()
+    with pytest.raises(ZeroDivisionError), locks.exclusive("tokforge pull x", 0):
+        raise ZeroDivisionError
+    assert not (tmp_path / "holder.json").exists()
+
+
 def test_who_waits_gets_the_lock_when_its_holder_ends(tmp_path: Path) -> None:
     locks = Locks(tmp_path / "x", FastDisk())
     with another_process(tmp_path / "x", "lock") as process:

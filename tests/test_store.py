@@ -26,6 +26,7 @@ from tokforge_models.errors import (
     UnknownBundle,
     UsageError,
 )
+from tokforge_models.manifest import Manifest, read_manifest
 from tokforge_models.pulling import pull
 from tokforge_models.store import Store, default_home
 
@@ -298,3 +299,41 @@ def test_a_store_that_may_only_be_read_is_used_without_a_claim(
     else:
         with store.claim("demo", "tokforge run demo") as installed:
             assert installed.id == "demo"
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Store:
+    """A store with three ready bundles."""
+    store = Store(tmp_path / "three", FastDisk(), SEGMENT)
+    for id in ("one", "two", "zwei"):
+        pull(bundle_of(FILES, id=id), store, fetchers=MemoryHub(dict(FILES)).opener())
+    return store
+
+
+def test_what_is_installed_is_read_once(three: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def count(path: Path, *, id: str, revision: str) -> Manifest:
+        read.append(id)
+        return read_manifest(path, id=id, revision=revision)
+
+    monkeypatch.setattr("tokforge_models.store.read_manifest", count)
+    installed = three.installed()
+    assert read == ["one", "two", "zwei"]
+    assert installed == {id: three.ready(id) for id in read[:3]}
+
+
+@pytest.mark.parametrize("victim", ["one", "two"])
+def test_what_is_removed_meanwhile_is_not_installed(
+    three: Store, monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    """The first one while it is looked at, the second before that."""
+
+    def last_look(path: Path, *, id: str, revision: str) -> Manifest:
+        manifest = read_manifest(path, id=id, revision=revision)
+        if id == "one":
+            three.disk.remove_tree(three.folder(victim))
+        return manifest
+
+    monkeypatch.setattr("tokforge_models.store.read_manifest", last_look)
+    assert set(three.installed()) == {"one", "two", "zwei"} - {victim}

@@ -29,7 +29,7 @@ from tokforge_models.manifest import Entry, Manifest, Stamp
 from tokforge_models.names import inside
 from tokforge_models.pins import UNPINNED, Pin, pins_for
 from tokforge_models.progress import Meter, Phase, Progress, silent
-from tokforge_models.pulling import pull
+from tokforge_models.pulling import pull, waiting_events
 from tokforge_models.sources import FETCHERS, Opener, parse_source
 from tokforge_models.store import OURS, Look, Store, look
 
@@ -132,9 +132,9 @@ def _check(
     doubtful = [entry for entry in manifest.files if _doubtful(looks[entry.path], full)]
     hashed = _hash(id, folder, doubtful, progress)
     checked = tuple(_judge(entry, looks[entry.path], hashed) for entry in manifest.files)
-    unwritten = _remember(store, manifest, checked) if checked != manifest.files else ""
-    pins = _pins(store, manifest, bundle)
-    seen = store.pins.seen(id, manifest.revision)
+    unwritten = _remember(store, manifest, checked, progress) if checked != manifest.files else ""
+    seen, blind = _seen(store, manifest)
+    pins = _pins(seen, manifest, bundle)
     doubts = doubts_about(replace(manifest, files=checked), folder, seen, bundle)
     files = [
         _report(entry, looks[entry.path], hashed.get(entry.path), pins.get(entry.path, UNPINNED))
@@ -142,8 +142,8 @@ def _check(
     ]
     known = manifest.by_path()
     files += [_unverified(doubt) for doubt in doubts if doubt.path not in known]
-    whole = all(file.ok for file in files) and not doubts
-    problems = (*(doubt.why for doubt in doubts), *_settings_problems(folder))
+    whole = all(file.ok for file in files) and not doubts and not blind
+    problems = (*(doubt.why for doubt in doubts), *blind, *_settings_problems(folder))
     if not whole and unwritten:
         problems = (*problems, unwritten)
     state = State.READY if whole else State.DAMAGED
@@ -206,7 +206,9 @@ def _judge(
     return entry if seen is Look.SAME else replace(entry, stamp=None)
 
 
-def _remember(store: Store, manifest: Manifest, checked: tuple[Entry, ...]) -> str:
+def _remember(
+    store: Store, manifest: Manifest, checked: tuple[Entry, ...], progress: Progress
+) -> str:
     """Write down what was found, unless someone else is changing the bundle.
 
     A verdict stands whether or not it can be written, so that a store that may only be read can
@@ -217,7 +219,12 @@ def _remember(store: Store, manifest: Manifest, checked: tuple[Entry, ...]) -> s
         Why it is not written down, or nothing.
     """
     try:
-        with store.lock(manifest.id, f"tokforge verify {manifest.id}", _PATIENCE_SECONDS):
+        with store.lock(
+            manifest.id,
+            f"tokforge verify {manifest.id}",
+            _PATIENCE_SECONDS,
+            waiting_events(manifest.id, progress),
+        ):
             if store.manifest(manifest.id, manifest.revision) == manifest:
                 store.write_manifest(replace(manifest, files=checked))
     except (StorageError, Refused) as error:
@@ -233,9 +240,16 @@ def _remember(store: Store, manifest: Manifest, checked: tuple[Entry, ...]) -> s
     return ""
 
 
-def _pins(store: Store, manifest: Manifest, bundle: Bundle | None) -> dict[str, Pin]:
+def _seen(store: Store, manifest: Manifest) -> tuple[dict[str, Pin], tuple[str, ...]]:
+    """What pins.json says of a revision, or why it says nothing."""
+    try:
+        return store.pins.seen(manifest.id, manifest.revision), ()
+    except (IntegrityError, StorageError) as error:
+        return {}, (f"{error.message} ({error.hint})",)
+
+
+def _pins(seen: Mapping[str, Pin], manifest: Manifest, bundle: Bundle | None) -> Mapping[str, Pin]:
     """What the files must be by others' word than the manifest's own."""
-    seen = store.pins.seen(manifest.id, manifest.revision)
     return pins_for(bundle, seen) if bundle and speaks_of(bundle, manifest) else seen
 
 
@@ -314,8 +328,8 @@ def _target(store: Store, id: str, bundle: Bundle | None) -> Bundle:
                 f"nothing says what {id} must be", hint=f"tokforge import DIR --as {id}"
             ) from error
         return bundle
-    pins = _pins(store, manifest, bundle)
     seen = store.pins.seen(id, manifest.revision)
+    pins = _pins(seen, manifest, bundle)
     doubts = doubts_about(manifest, store.revision_folder(id, manifest.revision), seen, bundle)
     roles = {entry.path: entry.role for entry in manifest.files}
     roles |= {doubt.path: FileRole.REQUIRED for doubt in doubts if doubt.kind is Kind.ABSENT}

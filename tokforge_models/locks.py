@@ -1,7 +1,7 @@
 """Who may change a bundle, and who is using it.
 
     locks/<id>/lock            held by the one process that works on the bundle
-    locks/<id>/holder.json     who that is, for the others' messages
+    locks/<id>/holder.json     who that is, for the others' messages; gone when it ends
     locks/<id>/gate            held for an instant by who claims, and all along by who removes
     locks/<id>/claims/<n>.lock held by a running model; many at once
     locks/<id>/claims/<n>.json who that is
@@ -86,7 +86,11 @@ class Locks:
         with self._held(self._folder / "lock", timeout, who, waiting):
             with suppress(StorageError):  # a full disk forbids no one to free it
                 self._disk.write(self._worker, _note(command))
-            yield
+            try:
+                yield
+            finally:
+                with suppress(StorageError):
+                    self._disk.remove(self._worker)
 
     @contextmanager
     def claim(self, command: str) -> Iterator[None]:

@@ -7,7 +7,11 @@
       bundles/<id>/<revision>/.tokforge/journal         what is safe so far (journal.py)
       bundles/<id>/<revision>/.tokforge/*.part          files that are not whole yet
       pins.json                         what first downloads pinned (pins.py)
+      pins.json.lock                    held while that is written
       locks/<id>/                       who works on it, who uses it (locks.py)
+      fingerprints/<content>.fingerprint   what its files say, kept (fingerprint_cache.py)
+      measurements/*.json               what was measured here (measurement.py)
+      learned/                          what the engine learned of pairs (the engine's learned.py)
 
 A state is always read from the disk, never remembered:
 
@@ -200,46 +204,62 @@ class Store:
             UnknownBundle: it is not here.
             IntegrityError: it is here but not ready.
         """
-        status = self.status(id)
+        status, manifest = self._glance(id)
         if status.state is State.ABSENT:
             raise UnknownBundle(f"{id} is not installed", hint=f"tokforge pull {id}")
-        if status.state is not State.READY or status.revision is None:
+        if status.state is not State.READY or manifest is None:
             raise IntegrityError(
                 f"{id} is {status.state}: {'; '.join(status.problems) or 'not all of it is here'}",
                 expected=State.READY,
                 hint=f"tokforge pull {id}",
             )
-        return self._installed(self.manifest(id, status.revision))
+        return self._installed(manifest)
 
     def installed(self) -> dict[str, Installed]:
         """All ready bundles, by id; hashes nothing."""
+        glances = map(self._glance, self._ids())
         return {
-            status.id: self.ready(status.id)
-            for status in self.statuses()
-            if status.state is State.READY
+            status.id: self._installed(manifest)
+            for status, manifest in glances
+            if status.state is State.READY and manifest is not None
         }
 
     def statuses(self) -> tuple[BundleStatus, ...]:
         """Every bundle of which something is here, by id; hashes nothing."""
-        try:
-            names = sorted(path.name for path in (self.home / "bundles").iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
-        except OSError as error:
-            raise StorageError(f"cannot read {self.home / 'bundles'}: {error.strerror}") from error
-        found = (self.status(name) for name in names if is_bundle_id(name))
+        found = map(self.status, self._ids())
         return tuple(status for status in found if status.state is not State.ABSENT)
 
     def status(self, id: str) -> BundleStatus:
         """State of one bundle; hashes nothing."""
+        return self._glance(id)[0]
+
+    def _ids(self) -> list[str]:
+        try:
+            names = sorted(path.name for path in (self.home / "bundles").iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise StorageError(f"cannot read {self.home / 'bundles'}: {error.strerror}") from error
+        return [name for name in names if is_bundle_id(name)]
+
+    def _glance(self, id: str) -> tuple[BundleStatus, Manifest | None]:
+        """State of a bundle, with the manifest of the revision in use, if that can be read."""
         folder = self.folder(id)
         if not folder.is_symlink() and not folder.exists():
-            return BundleStatus(id, None, State.ABSENT, None, 0, 0, folder)
+            return BundleStatus(id, None, State.ABSENT, None, 0, 0, folder), None
         if not is_plain_folder(folder):
-            return self._damaged(id, f"{folder} is not a folder; remove it by hand")
-        if (folder / "current").exists() or (folder / "current").is_symlink():
-            return self._status_of_current(id)
-        return self._status_without_current(id)
+            return self._damaged(id, f"{folder} is not a folder; remove it by hand"), None
+        if not ((folder / "current").exists() or (folder / "current").is_symlink()):
+            return self._status_without_current(id), None
+        revision = self.current(id)
+        if revision is None:
+            return self._damaged(id, "what `current` says is not a revision"), None
+        try:
+            manifest = self.manifest(id, revision)
+        except IntegrityError as error:
+            place = self.revision_folder(id, revision)
+            return self._damaged(id, error.message, revision, place), None
+        return self._status_of(manifest), manifest
 
     def current(self, id: str) -> str | None:
         """The revision in use, or None where nothing valid is named."""
@@ -254,7 +274,12 @@ class Store:
         folder = self.folder(id)
         if not is_plain_folder(folder):
             return ()
-        names = sorted(path.name for path in folder.iterdir() if is_plain_folder(path))
+        try:
+            names = sorted(path.name for path in folder.iterdir() if is_plain_folder(path))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StorageError(f"cannot read {folder}: {error.strerror}") from error
         return tuple(name for name in names if is_revision(name))
 
     def manifest(self, id: str, revision: str) -> Manifest:
@@ -289,15 +314,9 @@ class Store:
         self.disk.make_folder(files / OURS)
         return files
 
-    def _status_of_current(self, id: str) -> BundleStatus:
-        revision = self.current(id)
-        if revision is None:
-            return self._damaged(id, "what `current` says is not a revision")
+    def _status_of(self, manifest: Manifest) -> BundleStatus:
+        id, revision = manifest.id, manifest.revision
         folder = self.revision_folder(id, revision)
-        try:
-            manifest = self.manifest(id, revision)
-        except IntegrityError as error:
-            return self._damaged(id, error.message, revision, folder)
         looks = [(entry, look(folder, entry)) for entry in manifest.files]
         problems = [f"{entry.path} {seen.value}" for entry, seen in looks if seen is not Look.SAME]
         whole = all(seen.whole for _, seen in looks)
