@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,12 @@ def test_a_file_that_is_no_such_file_is_as_good_as_none(tmp_path, content):
 def test_no_file_and_a_directory_are_as_good_as_none(tmp_path):
     assert state(Learned.read(tmp_path / "absent")) == state(Learned())
     assert state(Learned.read(tmp_path)) == state(Learned())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pair.json")
+    assert state(Learned.read(tmp_path / "pair.json")) == state(Learned())
 
 
 @given(st.binary(max_size=300))

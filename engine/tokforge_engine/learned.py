@@ -21,6 +21,7 @@ from typing import Any
 from tokforge_engine.chances import Chances
 from tokforge_engine.drafting import CONFIDENCES
 from tokforge_engine.lookup import MATCHES
+from tokforge_engine.regular_file import read_regular
 
 _SCHEMA = 1
 _MAX_BYTES = 100_000
@@ -53,8 +54,7 @@ class Learned:
     def read(cls, path: Path) -> Learned:
         """What a file holds; nothing learned where it is no such file."""
         try:
-            with path.open("rb") as file:
-                document = json.loads(file.read(_MAX_BYTES))
+            document = json.loads(read_regular(path, _MAX_BYTES))
             if document["schema"] == _SCHEMA:
                 return cls._of(document)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
