@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 _DEMO_PROMPT = "Tell me a short story about a cat."
 _DEMO_TOKENS = 128
 _DEMO_REPEATS = 3
+_DEMO_D = 3
 
 
 def add_to(app: typer.Typer) -> None:
@@ -249,6 +249,7 @@ def demo(layers: Layers, json: Json = False) -> None:
     from tokforge_models.cli.world import World, this_command
     from tokforge_models.integrity import verify
     from tokforge_models.pulling import pull
+    from tokforge_models.resolution import Overrides
 
     def say(text: str) -> None:
         if not json:
@@ -267,11 +268,13 @@ def demo(layers: Layers, json: Json = False) -> None:
             world.store, pair_ids, bundles=world.registry.bundles, full=True, repair=True
         ):
             say(f"verify   {report.id}: {'ok' if report.ok else report.state}, by sha256")
-    resolved = world.resolve("demo-chat")
+    # Auto would rightly draft nothing where that does not pay; this is here to show the machinery.
+    advised = world.resolve("demo-chat").resolution.settings.d_recommended or _DEMO_D
+    resolved = world.resolve("demo-chat", overrides=Overrides(d=advised))
     say(f"resolve  {headline(resolved.resolution)}")
     with open_pair(world, resolved, insist=True) as pair:
         say(f"run      {_DEMO_PROMPT!r}, paired (d {pair.d}) and plain in turn")
-        paired_options = GenerateOptions(max_tokens=_DEMO_TOKENS, d=pair.d)
+        paired_options = GenerateOptions(max_tokens=_DEMO_TOKENS, d=pair.d, drafter="model")
         plain_options = GenerateOptions(max_tokens=_DEMO_TOKENS, d=0)
         paired = [_stream(pair.session, _DEMO_PROMPT, paired_options, show=not json)]
         plain = [_stream(pair.session, _DEMO_PROMPT, plain_options, show=False)]
@@ -301,6 +304,8 @@ def demo(layers: Layers, json: Json = False) -> None:
 
 
 def _median_speed(results: Sequence[Result]) -> float:
+    from statistics import median
+
     return median(result.stats.tokens_per_second for result in results)
 
 
@@ -318,5 +323,5 @@ def _agreement(paired: Result, plain: Result) -> str:
     at = min(len(paired.token_ids), len(plain.token_ids)) if same is None else same
     return (
         f"paired and plain part at token {at}: in this number format one row and several round "
-        "differently (docs/engine.md); --memory normal makes them the same"
+        "differently (docs/engine.md); tokforge run ... --numerics exact makes them the same"
     )
