@@ -68,6 +68,7 @@ def test_explain_shows_every_rule_and_who_disagrees(capsys: pytest.CaptureFixtur
     assert "* qwen3-4b:" in printed
     assert "  qwen3.5-off:" in printed
     assert "runtime_config.json" in printed
+    assert "settings (d auto, recommended 3)" in printed
 
 
 def test_a_target_of_an_unknown_vocabulary_resolves_to_no_draft(

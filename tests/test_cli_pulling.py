@@ -200,7 +200,7 @@ def test_a_repair_fetches_only_the_damaged_segment(hub: Hub) -> None:
     assert hub.sent - before < (8 << 20) + 10_000
 
 
-def test_lock_pull_locked_update_and_prune(hub: Hub, tmp_path: Path) -> None:
+def test_lock_pull_locked_update_and_prune(hub: Hub, home: Path) -> None:
     first = hub.repos[REPO].head
     only(command("pull", "demo"))
     assert command("lock", "demo").document["bundles"] == ["demo"]
@@ -215,7 +215,13 @@ def test_lock_pull_locked_update_and_prune(hub: Hub, tmp_path: Path) -> None:
     back = only(command("pull", "demo", "--locked"))
     assert back["revision"] == first
     assert back["bytes_fetched"] == 0
-    assert tokforge("prune", "--unused", "--json").document["removed"]
+    stale = home / "fingerprints" / f"{'ab' * 32}.fingerprint"
+    stale.parent.mkdir(exist_ok=True)
+    stale.write_bytes(b"old")
+    pruned = tokforge("prune", "--unused", "--json").document
+    assert pruned["removed"]
+    assert pruned["stale"]["files"] == 1
+    assert not stale.exists()
     assert tokforge("prune", "--json").document["litter"] == []
     verified = tokforge("verify", "demo", "--full", "--registry", "layer.yaml", "--json")
     assert verified.document["ok"]

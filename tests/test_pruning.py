@@ -9,8 +9,9 @@ import pytest
 
 from store_kit import SEGMENT, FastDisk, MemoryHub, bundle_of, make_files
 from tokforge_models.bundle import State
+from tokforge_models.digests import pair_key
 from tokforge_models.errors import FetchError, Refused
-from tokforge_models.pruning import Kind, find_litter, sweep
+from tokforge_models.pruning import Kind, find_litter, stale_keys, sweep
 from tokforge_models.pulling import pull
 from tokforge_models.store import Store
 
@@ -94,3 +95,31 @@ def test_partials_beside_a_ready_revision(store: Store) -> None:
     sweep(store, find_litter(store, [Kind.PARTIAL]), command="tokforge prune")
     assert not part.exists()
     assert store.status("demo").state is State.READY
+
+
+def test_what_is_known_of_contents_that_are_gone_is_stale(store: Store) -> None:
+    ours = store.manifest("demo", "r1").content
+    assert ours == store.ready("demo").content
+    gone = "ab" * 32
+    names = {
+        f"fingerprints/{ours}.fingerprint": False,
+        f"fingerprints/{gone}.fingerprint": True,
+        f"learned/{pair_key(ours)}.json": False,
+        f"learned/{pair_key(ours, ours)}.json": False,
+        f"learned/{pair_key(ours, gone)}.json": True,
+        f"learned/{pair_key(gone)}.json": True,
+        "measurements/x.json": False,
+    }
+    for name in names:
+        (store.home / name).parent.mkdir(exist_ok=True)
+        (store.home / name).write_bytes(b"{}")
+    stale = {path.relative_to(store.home).as_posix() for path in stale_keys(store)}
+    assert stale == {name for name, is_stale in names.items() if is_stale}
+    assert stale_keys(store, older_than_seconds=3600) == ()
+
+
+def test_a_folder_of_keys_that_is_a_link_is_not_followed(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "x.json").write_bytes(b"{}")
+    (store.home / "learned").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    assert stale_keys(store) == ()

@@ -23,7 +23,7 @@ from store_kit import (
 from tokforge_models.bundle import State
 from tokforge_models.errors import FetchError, Refused, StorageError, UnknownBundle
 from tokforge_models.pulling import pull
-from tokforge_models.removal import remove
+from tokforge_models.removal import bytes_on_disk, remove
 from tokforge_models.store import Store
 
 FILES = make_files(2300)
@@ -144,3 +144,7 @@ def test_an_interrupted_removal_can_be_finished_or_undone(tmp_path: Path, fail: 
     else:
         raise AssertionError("the removal never got through")
     assert at > 10
+
+
+def test_what_vanishes_while_it_is_weighed_frees_nothing(tmp_path: Path) -> None:
+    assert bytes_on_disk(tmp_path / "gone") == 0

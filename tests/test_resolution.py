@@ -145,7 +145,7 @@ def test_an_imported_model_that_no_registry_knows(registry) -> None:
 
 @pytest.mark.parametrize("name", [PACK, PAIRED, "demo-draft", "Acceleration Pack"])
 def test_a_draft_is_no_target(registry, name) -> None:
-    with pytest.raises(Refused, match="a helper for a bigger model, not a chat model") as caught:
+    with pytest.raises(Refused, match="is a draft: it proposes tokens") as caught:
         resolve(name, registry=registry, device=PHONE)
     assert caught.value.exit_code == 7
 
@@ -205,6 +205,27 @@ def test_a_users_off(tmp_path: Path) -> None:
     assert others == ["it is about the family qwen3.5"]
     assert resolution.statement is None
     assert chosen(resolve("qwen3-4b", registry=registry, device=PHONE)) == (PACK, True)
+
+
+def test_what_a_target_needs_is_told_and_refuses_nothing(tmp_path: Path) -> None:
+    registry = with_layer(
+        tmp_path,
+        "bundles:\n  mine: {name: Mine, role: chat, family: qwen3, sources: ['path:x'],\n"
+        "    needs: {platforms: [android], min_ram_gb: 12}}\n"
+        "pairings:\n  - {id: m, targets: [mine], use: none, reason: r}\n",
+    )
+    for device, note in (
+        (phone(15), None),
+        (phone(8), "Mine needs a device with 12 GB of RAM or more, and this one reports 8.00 GiB"),
+        (phone(15, "linux"), "Mine is not for linux (it runs on android)"),
+        (
+            Device(Platform.ANDROID),
+            "mine needs 12 GB of RAM; how much this device has is not known",
+        ),
+    ):
+        resolution = resolve("mine", registry=registry, device=device)
+        assert resolution.notes == ((note,) if note else ())
+        assert resolution.rule == "m"
 
 
 def test_a_rule_for_a_platform(tmp_path: Path) -> None:
@@ -303,7 +324,7 @@ def test_settings_of_the_card_on_android_and_here(registry) -> None:
     settings = resolve("qwen3-8b", registry=registry, device=PHONE).settings
     assert settings.target == Settings(backend="opencl", sampler="greedy")
     assert settings.draft == Settings("cpu", 2, "low", "low", "high", "greedy")
-    assert (settings.d, settings.d_start) == ("auto", 3)
+    assert (settings.d, settings.d_recommended) == ("auto", 3)
     here = resolve("qwen3-8b", registry=registry, device=phone(15, "linux")).settings
     assert here.target.backend is None
     assert here.draft == settings.draft

@@ -136,3 +136,8 @@ def content_digest(files: Mapping[str, tuple[int, str]]) -> str:
     """One digest over paths, sizes and sha256 of `files`, whatever their order."""
     lines = (f"{path}\0{size}\0{sha256}\n" for path, (size, sha256) in sorted(files.items()))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def pair_key(*contents: str) -> str:
+    """Name of what is known of bundles together, by their content digests: target, then draft."""
+    return hashlib.sha256(" ".join(contents).encode()).hexdigest()[:32]

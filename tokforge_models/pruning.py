@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tokforge_models.digests import pair_key
 from tokforge_models.disk import is_plain_folder
 from tokforge_models.errors import IntegrityError, TokforgeError
 from tokforge_models.removal import bytes_on_disk
@@ -101,6 +102,35 @@ def _sweep(store: Store, litter: Litter, command: str) -> bool:
         return True
 
 
+def stale_keys(store: Store, *, older_than_seconds: float = 0.0) -> tuple[Path, ...]:
+    """Files about contents that no revision here has: fingerprints, and what was learned of pairs.
+
+    Each can be made again, so that whoever still reads one loses nothing but time.
+    """
+    contents = _contents(store)
+    known = {f"{content}.fingerprint" for content in contents}
+    known |= {f"{pair_key(target)}.json" for target in contents}
+    known |= {f"{pair_key(target, draft)}.json" for target in contents for draft in contents}
+    kept = (*_glob(store, "fingerprints", "*.fingerprint"), *_glob(store, "learned", "*.json"))
+    return tuple(
+        path for path in kept if path.name not in known and _age([path]) >= older_than_seconds
+    )
+
+
+def _contents(store: Store) -> frozenset[str]:
+    found = set()
+    for status in store.statuses():
+        for revision in store.revisions(status.id):
+            with suppress(IntegrityError):
+                found.add(store.manifest(status.id, revision).content)
+    return frozenset(found)
+
+
+def _glob(store: Store, folder: str, pattern: str) -> list[Path]:
+    place = store.home / folder
+    return sorted(place.glob(pattern)) if is_plain_folder(place) else []
+
+
 def _of_bundle(store: Store, id: str) -> Iterator[Litter]:
     current = store.current(id)
     for revision in store.revisions(id):
@@ -114,9 +144,17 @@ def _of_bundle(store: Store, id: str) -> Iterator[Litter]:
 
 
 def _litter(id: str, revision: str, kind: Kind, folder: Path, parts: list[Path]) -> Litter:
-    newest = max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
     freed = sum(bytes_on_disk(part) for part in parts)
-    return Litter(id, revision, kind, freed, max(time.time() - newest, 0.0))
+    return Litter(id, revision, kind, freed, _age((folder, *folder.rglob("*"))))
+
+
+def _age(paths: Iterable[Path]) -> float:
+    """Seconds since one of them changed; what somebody removes meanwhile changed now."""
+    try:
+        newest = max(path.lstat().st_mtime for path in paths)
+    except FileNotFoundError:
+        return 0.0
+    return max(time.time() - newest, 0.0)
 
 
 def _is_whole(store: Store, id: str, revision: str) -> bool:

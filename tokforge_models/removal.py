@@ -51,10 +51,16 @@ def remove(
 
 
 def bytes_on_disk(path: Path) -> int:
-    """Bytes that the removal of a file, or of a folder with all below it, would free."""
-    if path.is_dir() and not path.is_symlink():
-        return sum(bytes_on_disk(child) for child in path.iterdir())
-    seen = path.lstat()
+    """Bytes that the removal of a file, or of a folder with all below it, would free.
+
+    What somebody removes meanwhile would free none.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            return sum(bytes_on_disk(child) for child in path.iterdir())
+        seen = path.lstat()
+    except FileNotFoundError:
+        return 0
     # A partial is as long as the file will be, but holds only what was written.
     held = min(seen.st_size, getattr(seen, "st_blocks", seen.st_size) * 512)
     return held if seen.st_nlink == 1 else 0

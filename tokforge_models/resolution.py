@@ -36,14 +36,13 @@ class PairSettings:
         target: settings of the target.
         draft: settings of the draft; None where there is none.
         d: draft length: a number, ``auto``, or 0 where nothing is guessed.
-        d_start: where ``auto`` begins: what the draft's publisher recommends; None where nobody
-            said.
+        d_recommended: what the draft's publisher recommends, for people; None where nobody said.
     """
 
     target: Settings
     draft: Settings | None
     d: DraftLength
-    d_start: int | None = None
+    d_recommended: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def resolve(
     bundle = case.find(target) if isinstance(target, str) else target
     if bundle.role is Role.DRAFT:
         raise Refused(
-            f"{bundle.name} is a draft, a helper for a bigger model, not a chat model",
+            f"{bundle.name} is a draft: it proposes tokens to a target and answers nobody itself",
             expected="a chat model as target",
             got=f"the draft {bundle.id}",
             hint=_targets_hint(registry, bundle),
@@ -296,6 +295,7 @@ class _Case:
             settings=self._settings(choice),
             trace=tuple(trace),
             notes=(
+                *self._target_notes(choice.target),
                 *(self._disagreements(rule) if rule else ()),
                 *(self._draft_notes(choice.target, draft) if draft else ()),
             ),
@@ -319,16 +319,25 @@ class _Case:
             for other in rule.disagrees
         )
 
+    def _target_notes(self, target: Bundle) -> tuple[str, ...]:
+        """A target that its device may be too small for is told, not refused: it was named."""
+        fault = self._needs_fault(target)
+        return (fault,) if fault else self._unknown_ram(target)
+
+    def _unknown_ram(self, bundle: Bundle) -> tuple[str, ...]:
+        if bundle.needs.min_ram_gb is None or self.device.ram_bytes is not None:
+            return ()
+        return (
+            f"{bundle.id} needs {bundle.needs.min_ram_gb:g} GB of RAM; how much this device "
+            "has is not known",
+        )
+
     def _draft_notes(self, target: Bundle, draft: Bundle) -> tuple[str, ...]:
         notes = []
         if draft.id not in self.installed:
             how = f"tokforge pull {draft.id}" if draft.sources else "tokforge import"
             notes.append(f"{draft.id} is not installed: {how} brings it")
-        if draft.needs.min_ram_gb is not None and self.device.ram_bytes is None:
-            notes.append(
-                f"{draft.id} needs {draft.needs.min_ram_gb:g} GB of RAM; how much this device "
-                "has is not known"
-            )
+        notes += self._unknown_ram(draft)
         ours, theirs = self.fingerprints.get(target.id), self.fingerprints.get(draft.id)
         return (*notes, *(differences(ours, theirs) if ours and theirs else ()))
 
@@ -357,9 +366,7 @@ class _Case:
         return PairSettings(ours, theirs, d, draft.d)
 
     def _own(self, bundle: Bundle) -> Settings:
-        """What the bundle's config.json says, but for its sampler: temperature is 0 unless a
-        user, a profile or the registry says otherwise.
-        """
+        """What the bundle's config.json says, but for its sampler, which no run asks."""
         own = self.installed.get(bundle.id)
         return replace(own.settings, sampler=None) if own else Settings()
 

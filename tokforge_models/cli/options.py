@@ -47,7 +47,7 @@ DraftLength = Annotated[
         "-d",
         "--draft-length",
         metavar="N",
-        help="Tokens guessed a round; the registry's by default.",
+        help="Tokens guessed a round, or auto, which measures.",
     ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, max=64, help="CPU threads.")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +14,7 @@ from tokforge_models.bundle import Bundle, Settings
 from tokforge_models.cli import output
 from tokforge_models.cli.progress import bar
 from tokforge_models.cli.world import Resolved, World, claimed
+from tokforge_models.digests import pair_key
 from tokforge_models.errors import IntegrityError, Refused, StorageError, UnknownBundle
 from tokforge_models.integrity import verify
 from tokforge_models.resolution import Resolution
@@ -104,9 +104,8 @@ def _learned_file(world: World, resolved: Resolved) -> Path | None:
         ids.append(resolved.resolution.draft.id)
     if resolved.folder or not all(id in installed for id in ids):
         return None
-    contents = " ".join(installed[id].content for id in ids)
-    name = f"{sha256(contents.encode()).hexdigest()[:32]}.json"
-    return world.store.home / "learned" / name
+    name = pair_key(*(installed[id].content for id in ids))
+    return world.store.home / "learned" / f"{name}.json"
 
 
 def _spec(

@@ -63,8 +63,8 @@ def _explain(resolution: Resolution) -> None:
     if resolution.statement:
         output.line(f"from    {resolution.statement.title}, {resolution.statement.where}")
     output.line()
-    begins = f", begins at {settings.d_start}" if settings.d == "auto" and settings.d_start else ""
-    output.line(f"settings (d {settings.d}{begins})")
+    advice = f", recommended {settings.d_recommended}" if settings.d_recommended else ""
+    output.line(f"settings (d {settings.d}{advice})")
     for name, of_model in (("target", settings.target), ("draft", settings.draft)):
         if of_model:
             known = {key: value for key, value in asdict(of_model).items() if value is not None}

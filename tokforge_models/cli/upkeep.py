@@ -20,6 +20,7 @@ from tokforge_models.cli.options import (
     OptionalIds,
     bytes_a_second,
 )
+from tokforge_models.errors import StorageError, TokforgeError
 from tokforge_models.network import Network
 
 
@@ -62,7 +63,6 @@ def update(
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.pulling import Failed, Outcome, conclude, telling
     from tokforge_models.cli.world import World, this_command
-    from tokforge_models.errors import TokforgeError
     from tokforge_models.sources import openers
     from tokforge_models.updating import update as update_bundle
     from tokforge_models.updating import why_it_stays
@@ -124,7 +124,15 @@ def prune(
     """Remove what nobody needs; without an option, show what that would be."""
     from tokforge_models.cli.pulling import end_with
     from tokforge_models.cli.world import this_command
-    from tokforge_models.pruning import DAY_SECONDS, Kind, Swept, find_litter, sweep
+    from tokforge_models.pruning import (
+        DAY_SECONDS,
+        Kind,
+        Swept,
+        find_litter,
+        stale_keys,
+        sweep,
+    )
+    from tokforge_models.removal import bytes_on_disk
     from tokforge_models.store import Store
 
     asked = partials or unused or older_than is not None
@@ -137,13 +145,23 @@ def prune(
     litter = find_litter(store, kinds, older_than_seconds=seconds)
     removes = asked and not dry_run
     swept = sweep(store, litter, command=this_command()) if removes else Swept(litter, ())
-    errors = [error for _, error in swept.kept]
-    freed = output.size(sum(one.bytes for one in swept.removed))
+    errors: list[TokforgeError] = [error for _, error in swept.kept]
+    # After the sweep: what it removed has no more contents.
+    keys = stale_keys(store, older_than_seconds=seconds) if Kind.UNUSED in kinds else ()
+    of_keys = sum(map(bytes_on_disk, keys))
+    if removes:
+        for path in keys:
+            try:
+                store.disk.remove(path)
+            except StorageError as error:
+                errors.append(error)
+    freed = output.size(sum(one.bytes for one in swept.removed) + of_keys)
     if json:
         output.several(
             {
                 "removed": removes,
                 "litter": [asdict(one) for one in swept.removed],
+                "stale": {"files": len(keys), "bytes": of_keys},
                 "kept": [
                     {"id": one.id, "revision": one.revision, "error": output.failure(error)}
                     for one, error in swept.kept
@@ -154,8 +172,10 @@ def prune(
     else:
         for one in swept.removed:
             output.line(f"{one.id} {one.revision}: {one.kind}, {output.size(one.bytes)}")
-        for error in errors:
-            output.error(error.kind, error.message, error.hint, as_json=False)
+        if keys:
+            output.line(f"{len(keys)} files about bundles that are gone, {output.size(of_keys)}")
+        for failed in errors:
+            output.error(failed.kind, failed.message, failed.hint, as_json=False)
         options = "--partials, --unused, --older-than DAYS"
         output.line(f"{freed} freed" if removes else f"{freed} could go: {options}")
     end_with(errors)
