@@ -30,6 +30,5 @@ def test_a_file_of_which_no_length_is_told(fault) -> None:
             fetcher.listing()
         assert "tokforge import DIR --as demo" in caught.value.hint
         hub.heal()
-        fetcher = WebFetcher(source, bundle_of(FILES), QUICK(), Contacts())
         sizes = {file.path: file.size for file in fetcher.listing().files}
         assert sizes == {name: len(data) for name, data in FILES.items()}

@@ -48,6 +48,7 @@ class WebFetcher:
         self._connections = network.connections
         self._client = Client(network, contacts, self._base)
         self._files: dict[str, RemoteFile] = {}
+        self._listing: Listing | None = None
 
     @property
     def connections(self) -> int:
@@ -60,10 +61,11 @@ class WebFetcher:
         Raises:
             FetchError: the server cannot be asked.
         """
-        if not self._files:
+        if self._listing is None:
             for path in self._paths():
                 self._ask(path)
-        return Listing(tuple(self._files.values()))
+            self._listing = Listing(tuple(self._files.values()))
+        return self._listing
 
     def read(self, path: str, start: int, stop: int) -> Iterator[bytes]:
         """Yield a range of one file."""
