@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tokforge_engine import GenerateOptions, Message, Result, Session
     from tokforge_models.resolution import Overrides, Resolution
 
-_DEMO_PROMPT = "Tell me a short story about a cat."
+_DEMO_PROMPT = "What is a cat?"
 _DEMO_TOKENS = 128
 _DEMO_REPEATS = 3
 _DEMO_D = 3
