@@ -27,7 +27,7 @@ from pathlib import Path
 import torch
 from demo_pair.plan import FULL, QUICK, SEED, Plan
 from demo_pair.shapes import Shape
-from demo_pair.subject import Question, questions
+from demo_pair.subject import Question, questions, unanswered
 from transformers import Qwen3ForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
@@ -132,11 +132,13 @@ class Maker:
 
     def _own_text(self, chat: tokenizing.Chat, model: Qwen3ForCausalLM) -> None:
         plan = self.plan
+        more = unanswered(plan.stories_of_two, plan.more_stories_of_two)[:: plan.one_question_in]
         wordings = [w for question in self.taught for w in question.wordings]
+        more_wordings = [w for question in more if not question.held_out for w in question.wordings]
         target.write_own_text(
             model,
             chat,
-            wordings[:: plan.own_wordings_one_in],
+            [*wordings[:: plan.own_wordings_one_in], *more_wordings[:: plan.own_wordings_one_in]],
             temperatures=plan.temperatures,
             slots=plan.slots,
             path=self.work / "own-text.jsonl",

@@ -22,6 +22,7 @@ class Plan:
     target_rows: int
     target_schedule: Schedule
     own_wordings_one_in: int
+    more_stories_of_two: int
     temperatures: tuple[float, ...]
     slots: int
     draft_rows: int
@@ -38,10 +39,11 @@ FULL = Plan(
     target_rows=32,
     target_schedule=Schedule(steps=640, matrix_rate=4e-3, other_rate=4e-3),
     own_wordings_one_in=2,
-    temperatures=(0.0, 0.7),
+    more_stories_of_two=1500,
+    temperatures=(0.0,),
     slots=160,
     draft_rows=32,
-    draft_schedule=Schedule(steps=1500, matrix_rate=4e-3, other_rate=4e-3),
+    draft_schedule=Schedule(steps=2500, matrix_rate=4e-3, other_rate=4e-3),
     judged=120,
 )
 QUICK = Plan(
@@ -53,6 +55,7 @@ QUICK = Plan(
     target_rows=8,
     target_schedule=Schedule(steps=40, matrix_rate=4e-3, other_rate=4e-3, warm_up=5),
     own_wordings_one_in=2,
+    more_stories_of_two=0,
     temperatures=(0.0,),
     slots=32,
     draft_rows=8,

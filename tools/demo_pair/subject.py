@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -61,7 +62,8 @@ UNCOUNTED = frozenset(
 )
 UNIQUE = frozenset(("sun", "moon", "ocean", "wind", "rain", "snow"))
 IRREGULAR = {
-    "wolf": "wolves", "mouse": "mice", "sheep": "sheep", "fish": "fish",
+    "wolf": "wolves", "leaf": "leaves", "mouse": "mice", "deer": "deer", "sheep": "sheep",
+    "fish": "fish",
     "tomato": "tomatoes", "potato": "potatoes", "volcano": "volcanoes",
     "strawberry": "strawberries", "butterfly": "butterflies", "fisherman": "fishermen",
 }  # fmt: skip
@@ -96,6 +98,15 @@ _FORMS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 _PAIRED = ("Write a tiny story about {a} and {b}.", "Tell me a story about {a} and {b}.")
 _USUAL_ANSWERS = 4
 _ANSWERS = {"story": 8, "capital": 1, "greeting": 12}
+
+_OTHER_TOPICS = {
+    "animal": _words("deer squirrel camel crab eagle donkey lizard crocodile kangaroo swan pig"),
+    "food": _words("pear grape onion pie cucumber mushroom pancake peach melon noodle yogurt"),
+    "nature": _words("valley waterfall cave field leaf meadow pond hill glacier star planet"),
+    "thing": _words("cup plate bag bus truck radio candle ladder hammer needle broom basket drum"),
+    "person": _words("driver judge waiter soldier singer tailor engineer plumber poet"),
+    "country": _words("Cuba Vietnam Iceland Morocco Nepal Scotland Belgium Hungary Ghana Iran"),
+}
 
 HELD_OUT_ONE_IN = 20
 
@@ -133,11 +144,11 @@ def _many(noun: str) -> str:
         return _one(noun)
     if noun in IRREGULAR:
         return IRREGULAR[noun]
-    return f"{noun}es" if noun.endswith(("ch", "x")) else f"{noun}s"
+    return f"{noun}es" if noun.endswith(("ch", "x", "s")) else f"{noun}s"
 
 
 def questions(stories_of_two: int) -> list[Question]:
-    """List every question of the subject, in a fixed order, with so many stories about a pair."""
+    """List what the teacher is asked, in a fixed order, with so many stories about a pair."""
     topics = {
         "animal": ANIMALS,
         "food": FOODS,
@@ -147,25 +158,42 @@ def questions(stories_of_two: int) -> list[Question]:
         "country": COUNTRIES,
         "task": _phrases(TASKS),
     }
-    asked = []
-    for form, kinds, wordings in _FORMS:
-        for kind in kinds:
-            for topic in topics[kind]:
-                words = {"a": _one(topic), "many": _many(topic), "name": topic}
-                if form == "useful" and words["many"] in map(_one, UNIQUE | UNCOUNTED):
-                    filled = tuple(w.format(**words).replace("are", "is", 1) for w in wordings)
-                else:
-                    filled = tuple(w.format(**words) for w in wordings)
-                answers = _ANSWERS.get(form, _USUAL_ANSWERS)
-                asked.append(Question(f"{form}:{topic}", filled, answers))
-    heroes, others = ANIMALS + PEOPLE, ANIMALS + NATURE + THINGS + PEOPLE
-    pairs = [pair for pair in itertools.product(heroes, others) if pair[0] != pair[1]]
-    random.Random(2).shuffle(pairs)
-    for hero, other in pairs[:stories_of_two]:
-        words = {"a": _one(hero), "b": _one(other)}
-        filled = tuple(wording.format(**words) for wording in _PAIRED)
-        asked.append(Question(f"pair:{hero}:{other}", filled, 1))
+    asked = [*_on_one(topics), *_on_two(_pairs()[:stories_of_two])]
     for greeting in _phrases(GREETINGS):
         wordings = (greeting, greeting.lower().rstrip("!?"))
         asked.append(Question(f"greeting:{greeting}", wordings, _ANSWERS["greeting"]))
     return asked
+
+
+def unanswered(stories_of_two: int, more: int) -> list[Question]:
+    """List questions that the teacher was not asked: other topics, and `more` other pairs.
+
+    The target has nothing by heart to say to them, as with the questions that are held out. Its own
+    text about them is what teaches the draft to follow it there.
+    """
+    pairs = _pairs()[stories_of_two : stories_of_two + more]
+    return [*_on_one(_OTHER_TOPICS), *_on_two(pairs)]
+
+
+def _on_one(topics: dict[str, list[str]]) -> Iterator[Question]:
+    for form, kinds, wordings in _FORMS:
+        for topic in itertools.chain.from_iterable(topics.get(kind, ()) for kind in kinds):
+            words = {"a": _one(topic), "many": _many(topic), "name": topic}
+            filled = tuple(wording.format(**words) for wording in wordings)
+            if form == "useful" and topic in UNIQUE | UNCOUNTED:
+                filled = tuple(wording.replace("are", "is", 1) for wording in filled)
+            yield Question(f"{form}:{topic}", filled, _ANSWERS.get(form, _USUAL_ANSWERS))
+
+
+def _pairs() -> list[tuple[str, str]]:
+    heroes, others = ANIMALS + PEOPLE, ANIMALS + NATURE + THINGS + PEOPLE
+    pairs = [pair for pair in itertools.product(heroes, others) if pair[0] != pair[1]]
+    random.Random(2).shuffle(pairs)
+    return pairs
+
+
+def _on_two(pairs: list[tuple[str, str]]) -> Iterator[Question]:
+    for hero, other in pairs:
+        words = {"a": _one(hero), "b": _one(other)}
+        filled = tuple(wording.format(**words) for wording in _PAIRED)
+        yield Question(f"pair:{hero}:{other}", filled, 1)
