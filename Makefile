@@ -29,7 +29,7 @@ lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy tools benchmarks
+	$(BIN)/mypy tools
 
 test: lint  ## lint and the fast tests; what is not installed is skipped and named
 	$(PYTEST) -m "not slow"

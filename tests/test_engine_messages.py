@@ -57,3 +57,13 @@ def test_garbage_is_a_bad_message(body):
 def test_printed_text_is_not_taken_for_a_huge_message():
     with pytest.raises(BadMessage, match="bytes"):
         read(io.BytesIO(b"The device supports: nothing"))
+
+
+def test_what_no_reader_would_take_is_not_written(monkeypatch):
+    monkeypatch.setattr("tokforge_engine.messages._MAX_BYTES", 1000)
+    stream = io.BytesIO()
+    with pytest.raises(BadMessage, match="bytes"):
+        write(stream, Phase("x" * 1000))
+    with pytest.raises(BadMessage):
+        write(stream, Phase(lambda: None))
+    assert stream.getvalue() == b""

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tokforge_engine.errors import EngineCrashed
-from tokforge_engine.messages import Cancel, Phase, Ready
+from tokforge_engine.errors import EngineCrashed, InvalidRequest
+from tokforge_engine.generation import GenerateOptions, Message
+from tokforge_engine.messages import Cancel, Generate, Phase, Ready
 from tokforge_engine.process import WorkerProcess
 
 SAY = """
@@ -102,3 +103,15 @@ def test_ending_leaves_nothing_behind(worker):
         ended.send(Phase("x"))
     scratch = str(caught.value).split("while ")[1]
     assert not Path(scratch).exists()
+
+
+class Mine(str):
+    __slots__ = ()
+
+
+def test_an_order_with_a_value_of_the_callers_own_is_refused_before_it_is_sent(worker):
+    process = worker("sys.stdin.buffer.read()")
+    order = Generate(1, (Message("user", Mine("hi")),), GenerateOptions())
+    with pytest.raises(InvalidRequest, match="not part of the protocol"):
+        process.send(order)
+    assert process.open

@@ -381,6 +381,20 @@ def test_a_closed_session_says_so():
         session.generate("Hello.")
 
 
+def test_a_chat_template_that_loops_is_ended(tmp_path, monkeypatch):
+    copy = shutil.copytree(TARGET, tmp_path / "loops")
+    config = json.loads((copy / "llm_config.json").read_text())
+    config["jinja"]["chat_template"] = "{% for i in range(1000000000) %}x{% endfor %}"
+    (copy / "llm_config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("tokforge_engine.session._SILENCE_SECONDS", 2.0)
+    with Session(spec(copy)) as session:
+        with pytest.raises(EngineCrashed, match="did not finish"):
+            answer(session)
+        assert gone(session.pid)
+        with pytest.raises(EngineCrashed, match="has ended"):
+            session.generate("Hello.")
+
+
 def test_nothing_is_written_into_a_bundle(tmp_path):
     copies = [shutil.copytree(path, tmp_path / path.name) for path in (TARGET, DRAFT)]
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}

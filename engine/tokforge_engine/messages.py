@@ -190,11 +190,29 @@ def write(stream: IO[bytes], message: Order | Report) -> None:
     """Write one frame and flush it.
 
     Raises:
+        BadMessage: it is larger than a reader takes, or cannot be written down.
         OSError: nobody reads at the other end.
     """
-    body = pickle.dumps(message)
+    try:
+        body = pickle.dumps(message)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise BadMessage(str(error)) from None
+    if len(body) > _MAX_BYTES:
+        raise BadMessage(f"a message of {len(body):,} bytes")
     stream.write(struct.pack(">I", len(body)) + body)
     stream.flush()
+
+
+def check(order: Order) -> None:
+    """Know that the worker will be able to read an order that callers have a part in.
+
+    Raises:
+        BadMessage: a value in it is of a type of the caller's own, or it is too large.
+    """
+    stream = io.BytesIO()
+    write(stream, order)
+    stream.seek(0)
+    read(stream)
 
 
 def read(stream: IO[bytes]) -> object | None:

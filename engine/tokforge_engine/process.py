@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from tokforge_engine import messages
-from tokforge_engine.errors import EngineCrashed
+from tokforge_engine.errors import EngineCrashed, InvalidRequest
 from tokforge_engine.messages import BadMessage, Order, Phase
 from tokforge_engine.regular_file import read_tail
 
@@ -78,8 +78,13 @@ class WorkerProcess:
         """Send an order.
 
         Raises:
+            InvalidRequest: it holds what cannot be sent.
             EngineCrashed: the process is gone.
         """
+        try:
+            messages.check(order)
+        except BadMessage as error:
+            raise InvalidRequest(f"the request cannot be sent to the engine: {error}") from None
         try:
             messages.write(self._orders, order)
         except (OSError, ValueError):

@@ -30,6 +30,8 @@ from tokforge_engine.settings import MAX_D, ModelSpec, Numerics
 
 _LOAD_SECONDS = 8.0
 _SLOWEST_READ = 20e6
+# Longer than any forward; what says nothing for so long (a template that loops) is ended.
+_SILENCE_SECONDS = 120.0
 
 
 class Session:
@@ -89,6 +91,7 @@ class Session:
         self._max_d = max_d
         self._requests = 0
         self._running: Generation | None = None
+        self._closed = False
         self._worker = WorkerProcess()
         try:
             self._worker.send(load)
@@ -123,6 +126,7 @@ class Session:
 
     def close(self) -> None:
         """End the process, at the latest after half a second. May be called again."""
+        self._closed = True
         self._worker.end()
 
     def generate(
@@ -181,7 +185,7 @@ class Session:
         places = None if among is None else tuple(map(tuple, among))
         self._worker.send(Score(self._requests, chat, tuple(token_ids), places))
         while True:
-            report = self._worker.receive()
+            report = self._worker.receive(_SILENCE_SECONDS)
             if getattr(report, "request", None) != self._requests:
                 continue
             if isinstance(report, Failed):
@@ -191,8 +195,10 @@ class Session:
 
     def _next(self, prompt: str | Sequence[Message]) -> tuple[Message, ...]:
         """The chat of a new request; one that still runs is cancelled."""
-        if not self._worker.open:
+        if self._closed:
             raise InvalidRequest("the session is closed")
+        if not self._worker.open:
+            raise EngineCrashed("the engine of this session has ended", hint="open a new session")
         chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         if not chat:
             raise InvalidRequest("the prompt has no messages")
@@ -245,7 +251,7 @@ class Generation(Iterator[Piece]):
         ended = False
         try:
             while True:
-                report = worker.receive()
+                report = worker.receive(_SILENCE_SECONDS)
                 if getattr(report, "request", None) != order.request:
                     # The rest of a request that was cancelled.
                     continue

@@ -24,6 +24,8 @@ from tokforge_engine.answering import Pair
 from tokforge_engine.errors import EngineError
 from tokforge_engine.messages import Cancel, Failed, Generate, Load, Ready, Score
 
+_UNREADABLE = 3
+
 
 class Orders:
     """Orders from the session, read by a thread of their own so that a cancel overtakes.
@@ -49,11 +51,18 @@ class Orders:
         return request in self._cancelled
 
     def _read(self) -> None:
-        while isinstance(order := messages.read(self._stream), Load | Generate | Score | Cancel):
-            if isinstance(order, Cancel):
-                self._cancelled.add(order.request)
-            else:
-                self._queue.put(order)
+        try:
+            while isinstance(
+                order := messages.read(self._stream), Load | Generate | Score | Cancel
+            ):
+                if isinstance(order, Cancel):
+                    self._cancelled.add(order.request)
+                else:
+                    self._queue.put(order)
+        except messages.BadMessage as error:
+            # Nothing that follows can be understood either; the session sees the process end.
+            print(f"an order cannot be read: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            os._exit(_UNREADABLE)
         shutil.rmtree(self._scratch, ignore_errors=True)
         # The main thread may be inside MNN, where nothing else would reach it.
         os._exit(0)

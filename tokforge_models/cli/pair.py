@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tokforge_engine import EngineError, InvalidRequest, ModelSpec, RuntimeSettings, Session
+from tokforge_engine import (
+    BundleDamaged,
+    EngineError,
+    EngineUnavailable,
+    InvalidRequest,
+    ModelSpec,
+    RuntimeSettings,
+    Session,
+)
+from tokforge_engine.bundle_check import check_bundle
 from tokforge_engine.settings import Numerics
 from tokforge_models.bundle import Bundle, Settings
 from tokforge_models.cli import output
@@ -80,8 +89,12 @@ def open_pair(
                 )
             except EngineError as error:
                 guesses = draft is not None or resolution.lookup
-                if insist or not guesses or isinstance(error, InvalidRequest):
+                hopeless = isinstance(error, InvalidRequest | EngineUnavailable)
+                if insist or not guesses or hopeless:
                     raise
+                if isinstance(error, BundleDamaged):
+                    # Without the draft it is no better where the target is the damaged one.
+                    check_bundle(target.path)
                 # First without the draft, then without drafts from the context too: the target
                 # itself may be unable to verify.
                 lookup = resolution.lookup and draft is not None
