@@ -309,3 +309,28 @@ def test_a_chat_in_a_terminal(pair: Path, tmp_path: Path) -> None:
         assert terminal.end() == 0
     saved = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))
     assert saved[0] == {"role": "user", "content": "Please. Count on and on."}
+
+
+@needs_mnn
+def test_a_line_that_is_no_text_is_a_sentence(pair: Path) -> None:
+    ended = tokforge("chat", "demo-chat", "--max-tokens", "4", stdin=b"Hello.\n\xff\xfe\n")
+    assert ended.code == 2
+    assert "not UTF-8" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@needs_mnn
+def test_save_keeps_what_is_there_and_names_what_cannot_be(pair: Path, tmp_path: Path) -> None:
+    new, kept = tmp_path / "talk.json", tmp_path / "kept.json"
+    kept.write_text("mine", encoding="utf-8")
+    names = (new, kept, tmp_path / "no" / "folder.json", "~nobody-x/y")
+    lines = ["Hello.", *(f"/save {name}" for name in names)]
+    ended = tokforge("chat", "demo-chat", "--max-tokens", "4", stdin="\n".join(lines))
+    assert ended.code == 0
+    assert [one["role"] for one in json.loads(new.read_text(encoding="utf-8"))] == [
+        "user",
+        "assistant",
+    ]
+    assert kept.read_text(encoding="utf-8") == "mine"
+    assert "exists and is kept" in ended.err
+    assert ended.err.count("cannot be") == 2

@@ -57,7 +57,7 @@ class Learned:
             document = json.loads(read_regular(path, _MAX_BYTES))
             if document["schema"] == _SCHEMA:
                 return cls._of(document)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             pass
         return cls()
 

@@ -33,7 +33,8 @@ from tokforge_models.cli.options import (
     TopP,
 )
 from tokforge_models.cli.running import draft_length, figures, headline, overrides_of
-from tokforge_models.errors import TokforgeError, UsageError
+from tokforge_models.errors import StorageError, TokforgeError, UsageError
+from tokforge_models.names import users_path
 
 if TYPE_CHECKING:
     from tokforge_engine import GenerateOptions, Message, Result, Said
@@ -169,8 +170,7 @@ class Talk:
         if drafted_by is not None:
             colour += _LOOKED_UP if drafted_by == "lookup" else _DRAFTED
         if colour and self._colours:
-            sys.stdout.write(f"{colour}{output.printable(said.text)}{_PLAIN}")
-            sys.stdout.flush()
+            output.stream(said.text, before=colour, after=_PLAIN)
         else:
             output.stream(said.text)
 
@@ -223,20 +223,33 @@ class Talk:
         document = [
             {"role": message.role, "content": message.content} for message in self._messages
         ]
+        path = users_path(Path(name))
+        text = json.dumps(document, ensure_ascii=False, indent=2)
         try:
-            with Path(name).expanduser().open("x", encoding="utf-8") as file:
-                json.dump(document, file, ensure_ascii=False, indent=2)
+            path.open("x").close()
         except FileExistsError:
             raise UsageError(f"{name} exists and is kept", hint="/save another name") from None
         except OSError as failed:
-            raise UsageError(f"{name} cannot be written ({failed.strerror})") from None
+            raise StorageError(f"{name} cannot be written ({failed.strerror})") from None
+        try:
+            path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as failed:
+            # A stump would be kept at the next /save of that name.
+            path.unlink(missing_ok=True)
+            raise StorageError(f"{name} cannot be written ({failed.strerror})") from None
         output.note(f"saved {len(document)} messages to {name}")
 
 
 def _lines() -> Iterator[str]:
     """What the user enters, until Ctrl+D; with line editing and history in a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        yield from (line.rstrip("\n") for line in sys.stdin)
+        for raw in sys.stdin.buffer:
+            try:
+                yield raw.decode().rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise UsageError(
+                    "a line on standard input is not UTF-8", got=f"a bad byte at {error.start}"
+                ) from None
         return
     from prompt_toolkit import PromptSession
 

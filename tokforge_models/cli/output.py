@@ -106,9 +106,15 @@ def error(kind: str, message: str, hint: str, *, as_json: bool) -> None:
         note(f"  try: {hint}")
 
 
-def stream(text: str) -> None:
-    """Print a part of a model's text at once: as it is, but safe where a terminal shows it."""
-    _write(printable(text) if sys.stdout.isatty() else text)
+def stream(text: str, *, before: str = "", after: str = "") -> None:
+    """Print a part of a model's text at once: as it is, but safe where a terminal shows it.
+
+    Args:
+        text: the part.
+        before: what a terminal needs to show it in a colour.
+        after: what takes that back.
+    """
+    _write(before + (printable(text) if sys.stdout.isatty() else text) + after)
 
 
 def printable(text: str) -> str:
