@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tokforge_models.errors import StorageError, TokforgeError
 
@@ -43,10 +43,16 @@ def open_missing_streams() -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
 
 
-def silence() -> None:
-    """Drop what is still to be written to a standard output that takes nothing any more."""
+def silence(stream: TextIO | None = None) -> None:
+    """Drop what is still to be written to a stream that takes nothing any more.
+
+    Else the interpreter tries once more when it ends, and makes its own exit code of it. The
+    standard output unless another is named.
+    """
+    stream = stream or sys.stdout
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        stream.flush()
 
 
 def document(value: Any) -> None:
@@ -81,8 +87,10 @@ def note(text: str) -> None:
 
     A note that cannot be written ends nothing.
     """
-    with contextlib.suppress(OSError):
+    try:
         print(plain(text), file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
 
 
 def failure(error: TokforgeError) -> dict[str, str]:
