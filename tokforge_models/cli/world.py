@@ -1,4 +1,8 @@
-"""What a command works on: registry, store and device, and a target as a person names it."""
+"""What a command works on: registry, store and device, and a target as a person names it.
+
+What only resolution needs is imported where a target is resolved: `ls`, `verify` and `pull` answer
+without it.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +13,39 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tokforge_models.bundle import Bundle, Role
 from tokforge_models.cli import output
 from tokforge_models.cli.progress import bar
 from tokforge_models.completeness import CONFIG, MAX_CONFIG_BYTES, parse_config, settings_of
-from tokforge_models.device import Device, described, read_device
-from tokforge_models.device_probe import probe_device
 from tokforge_models.digests import hash_file
 from tokforge_models.disk import read_small, real_path
 from tokforge_models.errors import IntegrityError, RegistryError, UnknownBundle, UnknownFormat
-from tokforge_models.fingerprint import Fingerprint, fingerprint_of
-from tokforge_models.fingerprint_cache import FingerprintCache
 from tokforge_models.installed import Installed
-from tokforge_models.measurement import Measurement, read_measurement
 from tokforge_models.progress import Meter, Phase
 from tokforge_models.registry import WEIGHT_FILE, Registry, unlisted
-from tokforge_models.resolution import Overrides, Resolution, resolve
 from tokforge_models.store import Store
+
+if TYPE_CHECKING:
+    from tokforge_models.device import Device
+    from tokforge_models.fingerprint import Fingerprint
+    from tokforge_models.measurement import Measurement
+    from tokforge_models.resolution import Overrides, Resolution
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Registry and store of one command, and the device that it resolves for."""
+    """Registry and store of one command, and the device that it resolves for: this one if None."""
 
     registry: Registry
     store: Store
-    device: Device
+    device: Device | None
 
     @classmethod
     def open(cls, layers: Sequence[Path] = (), device: Device | None = None) -> World:
         """Load what a command needs; `device` is this one unless given."""
-        return cls(Registry.load(layers), Store(), device or probe_device())
+        return cls(Registry.load(layers), Store(), device)
 
     def find(self, name: str) -> Bundle:
         """The bundle of that name in the registry, or one that was imported under that id."""
@@ -56,6 +61,9 @@ class World:
         self, name: str, *, draft: str = "auto", overrides: Overrides | None = None
     ) -> Resolved:
         """Resolve a target that is named by id, alias, repository or directory."""
+        from tokforge_models.device_probe import probe_device
+        from tokforge_models.resolution import resolve
+
         installed = self.store.installed()
         if folder := _as_folder(name):
             target, own = self._of_folder(folder)
@@ -69,7 +77,7 @@ class World:
         resolution = resolve(
             target,
             registry=self.registry,
-            device=self.device,
+            device=self.device or probe_device(),
             installed=installed,
             fingerprints=fingerprints,
             measurements=measurements,
@@ -107,6 +115,9 @@ class World:
         A draft that cannot be read is no reason to fail: it counts as not installed. Nor is a
         target whose vocabulary is of a kind unknown here, unless something is to be guessed.
         """
+        from tokforge_models.fingerprint import fingerprint_of
+        from tokforge_models.fingerprint_cache import FingerprintCache
+
         cache = FingerprintCache(self.store.home / "fingerprints", self.store.disk)
         known: dict[str, Fingerprint] = {}
         notes = []
@@ -133,6 +144,8 @@ class World:
         return known, tuple(notes)
 
     def _measurements(self) -> tuple[list[Measurement], tuple[str, ...]]:
+        from tokforge_models.measurement import read_measurement
+
         usable, notes = [], []
         for path in sorted((self.store.home / "measurements").glob("*.json")):
             try:
@@ -154,6 +167,9 @@ def describe_device(
     file: Path | None, platform: str | None, chip: str | None, ram_gb: float | None
 ) -> Device:
     """This device, or the one in `file`, with what flags say of it."""
+    from tokforge_models.device import described, read_device
+    from tokforge_models.device_probe import probe_device
+
     device = read_device(file) if file else probe_device()
     return described(device, platform=platform, chip=chip, ram_gb=ram_gb)
 
