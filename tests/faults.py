@@ -38,8 +38,8 @@ from hub import (
     zipped,
 )
 from store_kit import FastDisk, make_files
-from tokforge_models.network import Network
-from tokforge_models.store import Store
+from tokforge_models.sources.network import Network
+from tokforge_models.store.store import Store
 
 SEGMENT = 100_000
 FILES = make_files(weight_bytes=250_000)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tokforge_models.bundle import Bundle, BundleFile, FileRole, Role, Source, SourceKind
-from tokforge_models.digests import segment_span
-from tokforge_models.disk import Disk
 from tokforge_models.errors import FetchError
-from tokforge_models.sources import FETCHERS, Listing, Opener, RemoteFile
-from tokforge_models.store import Store
+from tokforge_models.files.digests import segment_span
+from tokforge_models.files.disk import Disk
+from tokforge_models.sources.source import FETCHERS, Listing, Opener, RemoteFile
+from tokforge_models.store.store import Store
 
 SEGMENT = 1000
 CONFIG = {"llm_model": "llm.mnn", "llm_weight": "llm.mnn.weight", "backend_type": "cpu"}
@@ -128,8 +128,8 @@ def segments_read(hub: MemoryHub) -> set[tuple[str, int]]:
 
 def safe_segments(store: Store, bundle: Bundle, files: Mapping[str, bytes]) -> set[tuple[str, int]]:
     """Segments that journal or final names say are safe, checked against the true bytes."""
-    from tokforge_models.journal import read_journal
-    from tokforge_models.survey import part_path
+    from tokforge_models.pulling.survey import part_path
+    from tokforge_models.store.journal import read_journal
 
     folder = store.revision_folder(bundle.id, bundle.revision or "")
     told = read_journal(folder / ".tokforge" / "journal")

@@ -150,7 +150,7 @@ def test_an_interrupted_command_says_so(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tokforge_models.registry.Registry.find", interrupted)
+    monkeypatch.setattr("tokforge_models.registry.registry.Registry.find", interrupted)
     assert run(["resolve", "demo-chat", "--json"]) == 130
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "interrupted"
 

@@ -13,7 +13,7 @@ import pytest
 from command import COMMAND, start, tokforge
 from store_kit import make_files, write_files
 from tokforge_models.cli.app import run
-from tokforge_models.store import Store
+from tokforge_models.store.store import Store
 
 LAYER = """\
 schema: 1

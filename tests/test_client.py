@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from faults import QUICK
 from hub import Hub, Reply, absurd_length, chunked, cut, no_length, redirect, running, stall, status
-from tokforge_models.client import Client
 from tokforge_models.errors import FetchError
-from tokforge_models.network import Contacts
-from tokforge_models.reply import Asked, Never
-from tokforge_models.sources import OneAtATime
+from tokforge_models.sources.client import Client
+from tokforge_models.sources.network import Contacts
+from tokforge_models.sources.reply import Asked, Never
+from tokforge_models.sources.source import OneAtATime
 
 DATA = bytes(range(256)) * 40
 REPO = "maker/demo"

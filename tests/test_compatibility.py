@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models.compatibility import compatible, differences, rollback_fault
-from tokforge_models.fingerprint import Fingerprint
+from tokforge_models.model_files.fingerprint import Fingerprint
+from tokforge_models.resolution.compatibility import compatible, differences, rollback_fault
 
 WORDS = Fingerprint((b"a", b"b", b"<end>"), frozenset({2}), frozenset({2}), attention="full")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tokforge_models.bundle import Settings
-from tokforge_models.completeness import (
+from tokforge_models.model_files.completeness import (
     llm_config_name,
     needed_files,
     parse_config,

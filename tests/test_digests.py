@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models.digests import (
+from tokforge_models.files.digests import (
     content_digest,
     cut,
     digests_of,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from store_kit import STEPS, FaultyDisk, forbidden, interrupted, no_space
-from tokforge_models.disk import Disk, is_plain_file, is_plain_folder, open_plain, read_small
 from tokforge_models.errors import StorageError
+from tokforge_models.files.disk import Disk, is_plain_file, is_plain_folder, open_plain, read_small
 
 
 def test_write_is_the_old_content_or_the_new(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_pipe_that_came_after_the_look_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr("tokforge_models.disk.is_plain_file", lambda _: True)
+    monkeypatch.setattr("tokforge_models.files.disk.is_plain_file", lambda _: True)
     with pytest.raises(OSError, match="not a regular file"):
         open_plain(tmp_path / "pipe")
 

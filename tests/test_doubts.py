@@ -11,11 +11,11 @@ import pytest
 
 from store_kit import SEGMENT, FastDisk, MemoryHub, bundle_of, make_files, sha256, write_files
 from tokforge_models.bundle import FileRole
-from tokforge_models.doubts import Kind, doubts_about, speaks_of
-from tokforge_models.manifest import Entry, Manifest, Stamp
-from tokforge_models.pins import Pin
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.doubts import Kind, doubts_about, speaks_of
+from tokforge_models.store.manifest import Entry, Manifest, Stamp
+from tokforge_models.store.pins import Pin
+from tokforge_models.store.store import Store
 
 FILES = make_files()
 PINS = {name: Pin(len(data), sha256(data)) for name, data in FILES.items()}

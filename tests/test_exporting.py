@@ -26,11 +26,11 @@ from tokforge_models.errors import (
     UnknownBundle,
     UsageError,
 )
-from tokforge_models.exporting import export_bundle
-from tokforge_models.importing import import_bundle
 from tokforge_models.progress import Event
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.exporting import export_bundle
+from tokforge_models.upkeep.importing import import_bundle
 
 FILES = {**make_files(), "config_cpu.json": b"{}"}
 REFERENCE = {"llm.mnn.json": b"{}", "runtime_config.json": b"{}"}

@@ -10,7 +10,7 @@ from faults import CASES, FILES, REPO, SEGMENT, Case, pull
 from hub import running
 from store_kit import FastDisk
 from tokforge_models.bundle import State
-from tokforge_models.store import Store
+from tokforge_models.store.store import Store
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 import pytest
 
-from tokforge_models.fields import Fields, one_of
-from tokforge_models.strict_yaml import Problems, read
+from tokforge_models.reading.fields import Fields, one_of
+from tokforge_models.reading.strict_yaml import Problems, read
 
 
 class Colour(StrEnum):

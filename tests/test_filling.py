@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from store_kit import FastDisk
 from tokforge_models.bundle import FileRole, Role
 from tokforge_models.errors import FetchError
-from tokforge_models.filling import Filling
-from tokforge_models.journal import Header, Journal
-from tokforge_models.plan import Wanted
 from tokforge_models.progress import Event, Meter, Phase
-from tokforge_models.sources import Listing, OneAtATime
+from tokforge_models.pulling.filling import Filling
+from tokforge_models.pulling.plan import Wanted
+from tokforge_models.sources.source import Listing, OneAtATime
+from tokforge_models.store.journal import Header, Journal
 
 DATA = hashlib.shake_128(b"data").digest(3000)
 

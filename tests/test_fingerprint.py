@@ -12,7 +12,7 @@ import pytest
 
 import tokforge_models
 from tokforge_models.errors import IntegrityError
-from tokforge_models.fingerprint import fingerprint_of
+from tokforge_models.model_files.fingerprint import fingerprint_of
 
 TOKENIZER = b"430 1\n1 1 0\n2 2\n4\nYQ==\nYg==\nPGVuZD4=\n\n"
 FULL = b"\0\0/blocks.0/self_attn/fused_attn/FusedAttention_output_0\0"

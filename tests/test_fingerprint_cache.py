@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models import fingerprint_cache
 from tokforge_models.errors import IntegrityError, Refused
-from tokforge_models.fingerprint import Fingerprint
-from tokforge_models.fingerprint_cache import FingerprintCache, pack, unpack
+from tokforge_models.model_files.fingerprint import Fingerprint
+from tokforge_models.store import fingerprint_cache
+from tokforge_models.store.fingerprint_cache import FingerprintCache, pack, unpack
 
 WORDS = Fingerprint((b"a", b"", b"<end>"), frozenset({2}), frozenset({2}), "full", 1024)
 ids = st.frozensets(st.integers(0, 2**21), max_size=5)

@@ -11,13 +11,13 @@ import pytest
 
 from store_kit import SEGMENT, FastDisk, MemoryHub, bundle_of, make_files, sha256
 from tokforge_models.bundle import Source, State
-from tokforge_models.digests import hash_as_blob
-from tokforge_models.hf_cache import HuggingFaceCache
-from tokforge_models.network import Network
-from tokforge_models.plan import Verb
-from tokforge_models.pulling import preview, pull
-from tokforge_models.sources import openers
-from tokforge_models.store import Store
+from tokforge_models.files.digests import hash_as_blob
+from tokforge_models.pulling.plan import Verb
+from tokforge_models.pulling.pull import preview, pull
+from tokforge_models.sources.hf_cache import HuggingFaceCache
+from tokforge_models.sources.network import Network
+from tokforge_models.sources.source import openers
+from tokforge_models.store.store import Store
 
 FILES = make_files(weight_bytes=2300)
 COMMIT = "ab" * 20

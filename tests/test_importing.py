@@ -21,10 +21,10 @@ from store_kit import (
 )
 from tokforge_models.bundle import BundleFile, FileRole, Role, State
 from tokforge_models.errors import IntegrityError, StorageError, UsageError
-from tokforge_models.importing import import_bundle
-from tokforge_models.integrity import verify
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.importing import import_bundle
+from tokforge_models.upkeep.integrity import verify
 
 FILES = make_files()
 

@@ -26,12 +26,12 @@ from store_kit import (
 )
 from tokforge_models.bundle import Bundle, State
 from tokforge_models.errors import IntegrityError
-from tokforge_models.importing import import_bundle
-from tokforge_models.integrity import BundleReport, FileReport, verify
-from tokforge_models.pins import Pin
 from tokforge_models.progress import Event, Phase
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.pins import Pin
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.importing import import_bundle
+from tokforge_models.upkeep.integrity import BundleReport, FileReport, verify
 
 FILES = make_files()
 BUNDLE = bundle_of(FILES)
@@ -530,7 +530,7 @@ def test_whoever_holds_the_lock_is_named_to_those_who_wait(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rot(store.ready("demo").path / "llm.mnn", 0)
-    monkeypatch.setattr("tokforge_models.integrity._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("tokforge_models.upkeep.integrity._PATIENCE_SECONDS", 0.0)
     events: list[Event] = []
     with store.lock("demo", "tokforge pull demo", 0):
         report = check(store, full=True, events=events)

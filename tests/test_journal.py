@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from store_kit import FastDisk
 from tokforge_models.bundle import FileRole, Role
-from tokforge_models.journal import Header, Journal, read_journal
-from tokforge_models.manifest import Entry, Stamp
+from tokforge_models.store.journal import Header, Journal, read_journal
+from tokforge_models.store.manifest import Entry, Stamp
 
 HEADER = Header("demo", "r1", Role.CHAT, 1000)
 SHA = "ab" * 32

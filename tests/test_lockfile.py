@@ -11,9 +11,9 @@ import pytest
 from store_kit import FastDisk, MemoryHub, bundle_of, make_files
 from tokforge_models.bundle import Source
 from tokforge_models.errors import IntegrityError, StorageError, UnknownBundle
-from tokforge_models.lockfile import as_locked, freeze, read_lock, write_lock
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.lockfile import as_locked, freeze, read_lock, write_lock
 
 FILES = make_files()
 

@@ -13,13 +13,13 @@ import pytest
 
 from store_kit import FastDisk, FaultyDisk, forbidden, no_space
 from tokforge_models.errors import MayOnlyRead, Refused, StorageError
-from tokforge_models.locks import Holder, Locks
+from tokforge_models.files.locks import Holder, Locks
 
 HOLD = """
     import sys
     from pathlib import Path
-    from tokforge_models.disk import Disk
-    from tokforge_models.locks import Locks
+    from tokforge_models.files.disk import Disk
+    from tokforge_models.files.locks import Locks
     locks = Locks(Path(sys.argv[1]), Disk())
     lock = sys.argv[2] == "lock"
     with locks.exclusive("tokforge pull x", 0) if lock else locks.claim("tokforge run x"):
@@ -115,7 +115,7 @@ def test_a_claim_does_not_wait_for_a_pull(tmp_path: Path) -> None:
 def test_nobody_can_claim_while_a_bundle_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokforge_models.locks._GATE_SECONDS", 0.05)
+    monkeypatch.setattr("tokforge_models.files.locks._GATE_SECONDS", 0.05)
     locks = Locks(tmp_path / "x", FastDisk())
     with (
         locks.exclusive("tokforge rm x", 0),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tokforge_models.bundle import FileRole, Role, State
 from tokforge_models.errors import IntegrityError
-from tokforge_models.manifest import Entry, Manifest, Stamp, from_bytes, to_bytes
-from tokforge_models.store import Store
+from tokforge_models.store.manifest import Entry, Manifest, Stamp, from_bytes, to_bytes
+from tokforge_models.store.store import Store
 
 SHA = "ab" * 32
 GOOD = Manifest(

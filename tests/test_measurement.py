@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from tokforge_models.bundle import Settings
 from tokforge_models.device import GIB, Device, Platform
 from tokforge_models.errors import RegistryError
-from tokforge_models.measurement import Measurement, latest, read_measurement, write_measurement
+from tokforge_models.resolution.measurement import (
+    Measurement,
+    latest,
+    read_measurement,
+    write_measurement,
+)
 
 DEVICE = Device(Platform.ANDROID, "SM8850", 8 * GIB, 8)
 ONE = Measurement(DEVICE, "aa" * 32, "bb" * 32, 1.25, datetime(2026, 12, 1, 9, 30, tzinfo=UTC))

@@ -10,12 +10,12 @@ import pytest
 from hub import running
 from store_kit import FastDisk, MemoryHub, bundle_of, make_files
 from tokforge_models.bundle import Bundle, Source
-from tokforge_models.network import Network
-from tokforge_models.offer import Ask, own_offer
 from tokforge_models.progress import silent
-from tokforge_models.pulling import pull
-from tokforge_models.sources import openers
-from tokforge_models.store import Store
+from tokforge_models.pulling.offer import Ask, own_offer
+from tokforge_models.pulling.pull import pull
+from tokforge_models.sources.network import Network
+from tokforge_models.sources.source import openers
+from tokforge_models.store.store import Store
 
 FILES = make_files()
 OTHER = {**FILES, "llm.mnn": bytes(len(FILES["llm.mnn"]))}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tokforge_models.registry import builtin_registry_path
+from tokforge_models.registry.registry import builtin_registry_path
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,7 +44,7 @@ def test_the_wheel_is_whole_and_needs_no_tree(tmp_path: Path) -> None:
         "tokforge_engine",
     }
     code = (
-        "from tokforge_models.registry import Registry, builtin_registry_path\n"
+        "from tokforge_models.registry.registry import Registry, builtin_registry_path\n"
         "print(builtin_registry_path())\n"
         "assert Registry.load().find('demo chat').id == 'demo-chat'\n"
     )

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tokforge_models.pairing import Conditions
+from tokforge_models.registry.pairing import Conditions
 
 ANY = Conditions()
 LINUX = Conditions(platforms=("linux",))

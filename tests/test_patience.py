@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models.network import Network
-from tokforge_models.patience import Budget, Pace, Throttle
+from tokforge_models.sources.network import Network
+from tokforge_models.sources.patience import Budget, Pace, Throttle
 
 NETWORK = Network(
     retries=4,

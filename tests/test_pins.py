@@ -9,7 +9,7 @@ import pytest
 
 from store_kit import FastDisk, bundle_of
 from tokforge_models.errors import IntegrityError
-from tokforge_models.pins import Pin, PinFile, pins_for
+from tokforge_models.store.pins import Pin, PinFile, pins_for
 
 A, B = "a" * 64, "b" * 64
 

@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokforge_models.bundle import FileRole
-from tokforge_models.manifest import Entry, Stamp
-from tokforge_models.pins import UNPINNED, Pin
-from tokforge_models.plan import Found, Place, Verb, Wanted, decide, missing_bytes, plan_pull
+from tokforge_models.pulling.plan import (
+    Found,
+    Place,
+    Verb,
+    Wanted,
+    decide,
+    missing_bytes,
+    plan_pull,
+)
+from tokforge_models.store.manifest import Entry, Stamp
+from tokforge_models.store.pins import UNPINNED, Pin
 
 A, B = "a" * 64, "b" * 64
 STAMP = Stamp(2500, 1, 1)

@@ -9,11 +9,11 @@ import pytest
 
 from store_kit import SEGMENT, FastDisk, MemoryHub, bundle_of, make_files
 from tokforge_models.bundle import State
-from tokforge_models.digests import pair_key
 from tokforge_models.errors import FetchError, Refused
-from tokforge_models.pruning import Kind, find_litter, stale_keys, sweep
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store
+from tokforge_models.files.digests import pair_key
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.pruning import Kind, find_litter, stale_keys, sweep
 
 FILES = make_files()
 NEWER = make_files(seed=2)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tokforge_models import registry as module
 from tokforge_models.bundle import FileRole, Role, Source
 from tokforge_models.errors import RegistryError, UnknownBundle
-from tokforge_models.registry import (
+from tokforge_models.registry import registry as module
+from tokforge_models.registry.registry import (
     WEIGHT_FILE,
     Registry,
     builtin_registry_path,
@@ -234,7 +234,7 @@ def test_the_file_is_found_in_a_wheel_and_in_a_tree(
 ) -> None:
     package = tmp_path / "tokforge_models"
     package.mkdir()
-    monkeypatch.setattr(module, "__file__", str(package / "registry.py"))
+    monkeypatch.setattr(module, "__file__", str(package / "registry" / "registry.py"))
     assert builtin_registry_path() == tmp_path / "registry.yaml"
     (package / "registry.yaml").write_text("schema: 1\n")
     assert builtin_registry_path() == package / "registry.yaml"
@@ -242,7 +242,7 @@ def test_the_file_is_found_in_a_wheel_and_in_a_tree(
 
 def test_loading_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from tokforge_models.registry import Registry;"
+        "import sys; from pathlib import Path; from tokforge_models import Registry;"
         f"Registry.load(config_dir=Path({str(tmp_path)!r}));"
         "print([m for m in ('MNN','numpy','huggingface_hub','requests','pydantic') "
         "if m in sys.modules])"

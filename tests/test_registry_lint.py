@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tokforge_models.errors import RegistryError
-from tokforge_models.registry import Registry, lint
-from tokforge_models.registry_lint import name_key
-from tokforge_models.registry_schema import MAX_RULES
-from tokforge_models.strict_yaml import MAX_BYTES
+from tokforge_models.reading.strict_yaml import MAX_BYTES
+from tokforge_models.registry.lint import name_key
+from tokforge_models.registry.registry import Registry, lint
+from tokforge_models.registry.schema import MAX_RULES
 
 ANY = "anything"
 BUNDLE = """\

@@ -22,9 +22,9 @@ from store_kit import (
 )
 from tokforge_models.bundle import State
 from tokforge_models.errors import FetchError, Refused, StorageError, UnknownBundle
-from tokforge_models.pulling import pull
-from tokforge_models.removal import bytes_on_disk, remove
-from tokforge_models.store import Store
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.removal import bytes_on_disk, remove
 
 FILES = make_files(2300)
 BUNDLE = bundle_of(FILES)
@@ -79,7 +79,7 @@ def test_a_link_in_place_of_the_bundle_goes_alone(tmp_path: Path) -> None:
 CHILD = """
     import sys
     from pathlib import Path
-    from tokforge_models.store import Store
+    from tokforge_models.store.store import Store
     with Store(Path(sys.argv[1])).claim("demo", "tokforge run demo"):
         print("runs", flush=True)
         sys.stdin.read()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models.reply import (
+from tokforge_models.sources.reply import (
     Asked,
     Body,
     Follow,

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tokforge_models.bundle import Settings
 from tokforge_models.device import GIB, Device, Platform, read_device
 from tokforge_models.errors import Refused, UnknownBundle
-from tokforge_models.fingerprint import Fingerprint
 from tokforge_models.installed import Installed
-from tokforge_models.measurement import Measurement, read_measurement
-from tokforge_models.registry import Registry, unlisted
-from tokforge_models.resolution import Overrides, Resolution, resolve
+from tokforge_models.model_files.fingerprint import Fingerprint
+from tokforge_models.registry.registry import Registry, unlisted
+from tokforge_models.resolution.measurement import Measurement, read_measurement
+from tokforge_models.resolution.resolution import Overrides, Resolution, resolve
 
 PACK = "acceleration-pack-qwen3-0.6b"
 PAIRED = "acceleration-pack-qwen3-0.6b-14b-paired"

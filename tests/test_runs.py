@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models.runs import next_run
+from tokforge_models.pulling.runs import next_run
 
 
 def test_one_connection_asks_for_all_that_is_in_a_row() -> None:

@@ -26,9 +26,9 @@ from tokforge_models.errors import (
     UnknownBundle,
     UsageError,
 )
-from tokforge_models.manifest import Manifest, read_manifest
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store, default_home
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.manifest import Manifest, read_manifest
+from tokforge_models.store.store import Store, default_home
 
 FILES = make_files()
 BUNDLE = bundle_of(FILES)
@@ -62,8 +62,8 @@ def test_statuses_hash_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) ->
     def no_hashing(*_: object) -> None:
         raise AssertionError("hashed")
 
-    monkeypatch.setattr("tokforge_models.digests.hash_file", no_hashing)
-    monkeypatch.setattr("tokforge_models.digests.hashlib.sha256", no_hashing)
+    monkeypatch.setattr("tokforge_models.files.digests.hash_file", no_hashing)
+    monkeypatch.setattr("tokforge_models.files.digests.hashlib.sha256", no_hashing)
     assert store.statuses()[0].state is State.READY
 
 
@@ -317,7 +317,7 @@ def test_what_is_installed_is_read_once(three: Store, monkeypatch: pytest.Monkey
         read.append(id)
         return read_manifest(path, id=id, revision=revision)
 
-    monkeypatch.setattr("tokforge_models.store.read_manifest", count)
+    monkeypatch.setattr("tokforge_models.store.store.read_manifest", count)
     installed = three.installed()
     assert read == ["one", "two", "zwei"]
     assert installed == {id: three.ready(id) for id in read[:3]}
@@ -335,5 +335,5 @@ def test_what_is_removed_meanwhile_is_not_installed(
             three.disk.remove_tree(three.folder(victim))
         return manifest
 
-    monkeypatch.setattr("tokforge_models.store.read_manifest", last_look)
+    monkeypatch.setattr("tokforge_models.store.store.read_manifest", last_look)
     assert set(three.installed()) == {"one", "two", "zwei"} - {victim}

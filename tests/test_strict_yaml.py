@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models import strict_yaml
-from tokforge_models.strict_yaml import (
+from tokforge_models.reading import strict_yaml
+from tokforge_models.reading.strict_yaml import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_NODES,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokforge_models.errors import IntegrityError, UnknownFormat
-from tokforge_models.tokenizer_file import MAX_TOKENS, TokenizerFile, read_tokenizer
+from tokforge_models.model_files.tokenizer_file import MAX_TOKENS, TokenizerFile, read_tokenizer
 
 TOKENS = (b"a", b" b", "é".encode(), b"\xff", b"\n", b"<|end|>")
 

@@ -31,9 +31,9 @@ from store_kit import (
 )
 from tokforge_models.bundle import Bundle, Source, State
 from tokforge_models.errors import FetchError, IntegrityError, StorageError
-from tokforge_models.integrity import verify
-from tokforge_models.pulling import pull
-from tokforge_models.store import Store
+from tokforge_models.pulling.pull import pull
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.integrity import verify
 
 FILES = make_files(weight_bytes=2300)
 BYTES = sum(len(data) for data in FILES.values())
@@ -103,7 +103,7 @@ CHILD = """
     from pathlib import Path
     from store_kit import *
     from tokforge_models.errors import TokforgeError
-    from tokforge_models.pulling import pull
+    from tokforge_models.pulling.pull import pull
     home, at = Path(sys.argv[1]), int(sys.argv[2])
     files = make_files(weight_bytes=2300)
     store = Store(home, FaultyDisk(at, killed), segment_bytes=SEGMENT)

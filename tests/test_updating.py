@@ -9,11 +9,11 @@ import pytest
 from store_kit import FastDisk, MemoryHub, bundle_of, make_files, sha256, write_files
 from tokforge_models.bundle import Source, State
 from tokforge_models.errors import FetchError, UnknownBundle
-from tokforge_models.importing import import_bundle
-from tokforge_models.pulling import pull
-from tokforge_models.sources import FETCHERS, Listing, RemoteFile
-from tokforge_models.store import Store
-from tokforge_models.updating import followed, update, why_it_stays
+from tokforge_models.pulling.pull import pull
+from tokforge_models.sources.source import FETCHERS, Listing, RemoteFile
+from tokforge_models.store.store import Store
+from tokforge_models.upkeep.importing import import_bundle
+from tokforge_models.upkeep.updating import followed, update, why_it_stays
 
 OLD = make_files()
 NEW = {**OLD, "llm.mnn": make_files(seed=2)["llm.mnn"]}

@@ -9,8 +9,8 @@ from hub import absurd_length, no_length, running
 from store_kit import bundle_of, make_files
 from tokforge_models.bundle import Source
 from tokforge_models.errors import FetchError
-from tokforge_models.network import Contacts
-from tokforge_models.web import WebFetcher
+from tokforge_models.sources.network import Contacts
+from tokforge_models.sources.web import WebFetcher
 
 FILES = make_files()
 REPO = "maker/demo"

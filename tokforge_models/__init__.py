@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tokforge_models.bundle import Bundle, Role, Settings, State
+    from tokforge_models.bundle import Bundle, Role, Settings, Source, State
     from tokforge_models.device import Device, Platform
     from tokforge_models.device_probe import probe_device
     from tokforge_models.errors import (
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
         UnknownBundle,
         UsageError,
     )
-    from tokforge_models.exporting import Exported, export_bundle
-    from tokforge_models.fingerprint import Fingerprint, fingerprint_of
-    from tokforge_models.importing import import_bundle
     from tokforge_models.installed import Installed
-    from tokforge_models.integrity import BundleReport, verify
-    from tokforge_models.pulling import Pulled, preview, pull
-    from tokforge_models.registry import Registry
-    from tokforge_models.removal import Removed, remove
-    from tokforge_models.resolution import Overrides, Resolution, resolve
-    from tokforge_models.store import BundleStatus, Store
+    from tokforge_models.model_files.fingerprint import Fingerprint, fingerprint_of
+    from tokforge_models.pulling.pull import Pulled, preview, pull
+    from tokforge_models.registry.registry import Registry
+    from tokforge_models.resolution.resolution import Overrides, Resolution, resolve
+    from tokforge_models.store.store import BundleStatus, Store
+    from tokforge_models.upkeep.exporting import Exported, export_bundle
+    from tokforge_models.upkeep.importing import import_bundle
+    from tokforge_models.upkeep.integrity import BundleReport, verify
+    from tokforge_models.upkeep.removal import Removed, remove
 
 _HOMES = {
-    "bundle": ("Bundle", "Role", "Settings", "State"),
+    "bundle": ("Bundle", "Role", "Settings", "Source", "State"),
     "device": ("Device", "Platform"),
     "device_probe": ("probe_device",),
     "errors": (
@@ -52,16 +52,16 @@ _HOMES = {
         "UnknownBundle",
         "UsageError",
     ),
-    "exporting": ("Exported", "export_bundle"),
-    "fingerprint": ("Fingerprint", "fingerprint_of"),
-    "importing": ("import_bundle",),
+    "upkeep.exporting": ("Exported", "export_bundle"),
+    "model_files.fingerprint": ("Fingerprint", "fingerprint_of"),
+    "upkeep.importing": ("import_bundle",),
     "installed": ("Installed",),
-    "integrity": ("BundleReport", "verify"),
-    "pulling": ("Pulled", "preview", "pull"),
-    "registry": ("Registry",),
-    "removal": ("Removed", "remove"),
-    "resolution": ("Overrides", "Resolution", "resolve"),
-    "store": ("BundleStatus", "Store"),
+    "upkeep.integrity": ("BundleReport", "verify"),
+    "pulling.pull": ("Pulled", "preview", "pull"),
+    "registry.registry": ("Registry",),
+    "upkeep.removal": ("Removed", "remove"),
+    "resolution.resolution": ("Overrides", "Resolution", "resolve"),
+    "store.store": ("BundleStatus", "Store"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -85,6 +85,7 @@ __all__ = [
     "Resolution",
     "Role",
     "Settings",
+    "Source",
     "State",
     "StorageError",
     "Store",

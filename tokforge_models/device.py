@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from tokforge_models.errors import RegistryError, UsageError
-from tokforge_models.fields import Fields
-from tokforge_models.strict_yaml import Problems, read_file
+from tokforge_models.reading.fields import Fields
+from tokforge_models.reading.strict_yaml import Problems, read_file
 
 GIB = 1 << 30
 # A phone sold with 4 GB reports a MemTotal of 3.5 to 3.8 GiB: firmware and GPU keep the rest.

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tokforge_models.device import Device, Platform
-from tokforge_models.disk import read_small
+from tokforge_models.files.disk import read_small
 
 _COMMAND_SECONDS = 5
 _MAX_FACT_BYTES = 4 << 20

@@ -15,8 +15,8 @@ from tokforge_models.errors import IntegrityError, TokforgeError
 
 if TYPE_CHECKING:
     from tokforge_models.cli.world import World
-    from tokforge_models.integrity import BundleReport
-    from tokforge_models.store import BundleStatus
+    from tokforge_models.store.store import BundleStatus
+    from tokforge_models.upkeep.integrity import BundleReport
 
 
 def add_to(app: typer.Typer) -> None:
@@ -136,7 +136,7 @@ def verify(
     """Check installed bundles against their pins."""
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.world import World
-    from tokforge_models.integrity import verify as verify_bundles
+    from tokforge_models.upkeep.integrity import verify as verify_bundles
 
     world = World.open(layers)
     asked = [world.find(id).id for id in ids] or None
@@ -197,7 +197,7 @@ def import_(
     from tokforge_models.cli.pulling import Outcome, print_pulled
     from tokforge_models.cli.world import World, this_command
     from tokforge_models.errors import UnknownBundle
-    from tokforge_models.importing import import_bundle
+    from tokforge_models.upkeep.importing import import_bundle
 
     world = World.open(layers)
     bundle: Bundle | None
@@ -227,7 +227,7 @@ def export(
     """Copy a bundle's required files into a flat folder, hashing them again on the way."""
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.world import World, this_command
-    from tokforge_models.exporting import export_bundle
+    from tokforge_models.upkeep.exporting import export_bundle
 
     world = World.open(layers)
     bundle = world.find(id)
@@ -250,8 +250,8 @@ def remove(ids: Ids, layers: Layers, json: Json = False) -> None:
     """Remove bundles from the store; refused while a running command uses one."""
     from tokforge_models.cli.pulling import Failed, end_with, errors_of, print_failed
     from tokforge_models.cli.world import World, this_command
-    from tokforge_models.removal import Removed
-    from tokforge_models.removal import remove as remove_bundle
+    from tokforge_models.upkeep.removal import Removed
+    from tokforge_models.upkeep.removal import remove as remove_bundle
 
     world = World.open(layers)
     outcomes: list[Removed | Failed] = []

@@ -23,10 +23,10 @@ from tokforge_models.bundle import Bundle, Settings
 from tokforge_models.cli import output
 from tokforge_models.cli.progress import bar
 from tokforge_models.cli.world import Resolved, World, claimed
-from tokforge_models.digests import pair_key
 from tokforge_models.errors import IntegrityError, Refused, StorageError, UnknownBundle
-from tokforge_models.integrity import verify
-from tokforge_models.resolution import Resolution
+from tokforge_models.files.digests import pair_key
+from tokforge_models.resolution.resolution import Resolution
+from tokforge_models.upkeep.integrity import verify
 
 # Auto may pick up to this; each length costs a forward at load.
 _LONGEST_AUTO = 7

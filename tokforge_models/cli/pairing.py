@@ -20,7 +20,7 @@ from tokforge_models.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tokforge_models.resolution import Resolution
+    from tokforge_models.resolution.resolution import Resolution
 
 
 def add_to(app: typer.Typer) -> None:

@@ -22,13 +22,13 @@ from tokforge_models.cli.options import (
     bytes_a_second,
 )
 from tokforge_models.errors import TokforgeError, UsageError
-from tokforge_models.network import Contacts, Network
 from tokforge_models.progress import Event, Phase, Progress
+from tokforge_models.sources.network import Contacts, Network
 
 if TYPE_CHECKING:
     from tokforge_models.cli.world import World
-    from tokforge_models.plan import Plan
-    from tokforge_models.pulling import Pulled
+    from tokforge_models.pulling.plan import Plan
+    from tokforge_models.pulling.pull import Pulled
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ def pull(
     """Bring bundles into the store; every file is checked before it gets its name."""
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.world import World, this_command
-    from tokforge_models.pulling import preview
-    from tokforge_models.pulling import pull as pull_bundle
-    from tokforge_models.sources import openers
+    from tokforge_models.pulling.pull import preview
+    from tokforge_models.pulling.pull import pull as pull_bundle
+    from tokforge_models.sources.source import openers
 
     world = World.open(layers)
     wanted = _locked(world, ids) if locked else _wanted(world, ids, for_target)
@@ -174,7 +174,7 @@ def print_failed(failed: Failed) -> None:
 
 
 def _locked(world: World, ids: list[str]) -> list[Bundle]:
-    from tokforge_models.lockfile import NAME, as_locked, read_lock
+    from tokforge_models.upkeep.lockfile import NAME, as_locked, read_lock
 
     frozen = read_lock(Path.cwd() / NAME)
     chosen = [world.find(id) for id in ids or frozen]

@@ -34,7 +34,7 @@ def lint(
     json: Json = False,
 ) -> None:
     """Name every fault of registry files, each with its line and key."""
-    from tokforge_models import registry
+    from tokforge_models.registry import registry
 
     found = {path: registry.lint(path) for path in files or registry.files_in_force()}
     if json:
@@ -66,7 +66,7 @@ def lint(
 @registry_app.command()
 def path(layers: Layers, json: Json = False) -> None:
     """List the registry files in force, weakest first."""
-    from tokforge_models import registry
+    from tokforge_models.registry import registry
 
     files = [str(file) for file in (*registry.files_in_force(), *layers)]
     if json:

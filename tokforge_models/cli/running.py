@@ -36,7 +36,7 @@ from tokforge_models.errors import UsageError
 
 if TYPE_CHECKING:
     from tokforge_engine import GenerateOptions, Message, Result, Session
-    from tokforge_models.resolution import Overrides, Resolution
+    from tokforge_models.resolution.resolution import Overrides, Resolution
 
 _DEMO_PROMPT = "What is a cat?"
 _DEMO_TOKENS = 128
@@ -145,7 +145,7 @@ def overrides_of(
     samples: bool,
 ) -> Overrides:
     """What the flags of a command ask for; `samples`: whether tokens are drawn."""
-    from tokforge_models.resolution import Overrides
+    from tokforge_models.resolution.resolution import Overrides
 
     length = draft_length(d) if d is not None else None
     both = Settings(threads=threads, memory=memory, precision=precision)
@@ -247,9 +247,9 @@ def demo(layers: Layers, json: Json = False) -> None:
     from tokforge_models.cli.pair import open_pair
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.world import World, this_command
-    from tokforge_models.integrity import verify
-    from tokforge_models.pulling import pull
-    from tokforge_models.resolution import Overrides
+    from tokforge_models.pulling.pull import pull
+    from tokforge_models.resolution.resolution import Overrides
+    from tokforge_models.upkeep.integrity import verify
 
     def say(text: str) -> None:
         if not json:

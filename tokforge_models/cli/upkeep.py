@@ -21,7 +21,7 @@ from tokforge_models.cli.options import (
     bytes_a_second,
 )
 from tokforge_models.errors import StorageError, TokforgeError
-from tokforge_models.network import Network
+from tokforge_models.sources.network import Network
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,7 +34,7 @@ def add_to(app: typer.Typer) -> None:
 def lock(layers: Layers, ids: OptionalIds, json: Json = False) -> None:
     """Write tokforge.lock: commit, files, sizes and sha256 of what is installed."""
     from tokforge_models.cli.world import World
-    from tokforge_models.lockfile import NAME, freeze, write_lock
+    from tokforge_models.upkeep.lockfile import NAME, freeze, write_lock
 
     world = World.open(layers)
     frozen = freeze(world.store, [world.find(id).id for id in ids] or None)
@@ -63,9 +63,9 @@ def update(
     from tokforge_models.cli.progress import bar
     from tokforge_models.cli.pulling import Failed, Outcome, conclude, telling
     from tokforge_models.cli.world import World, this_command
-    from tokforge_models.sources import openers
-    from tokforge_models.updating import update as update_bundle
-    from tokforge_models.updating import why_it_stays
+    from tokforge_models.sources.source import openers
+    from tokforge_models.upkeep.updating import update as update_bundle
+    from tokforge_models.upkeep.updating import why_it_stays
 
     world = World.open(layers)
     ready = [one.id for one in world.store.statuses() if one.state is State.READY]
@@ -124,7 +124,8 @@ def prune(
     """Remove what nobody needs; without an option, show what that would be."""
     from tokforge_models.cli.pulling import end_with
     from tokforge_models.cli.world import this_command
-    from tokforge_models.pruning import (
+    from tokforge_models.store.store import Store
+    from tokforge_models.upkeep.pruning import (
         DAY_SECONDS,
         Kind,
         Swept,
@@ -132,8 +133,7 @@ def prune(
         stale_keys,
         sweep,
     )
-    from tokforge_models.removal import bytes_on_disk
-    from tokforge_models.store import Store
+    from tokforge_models.upkeep.removal import bytes_on_disk
 
     asked = partials or unused or older_than is not None
     both = not (partials or unused)

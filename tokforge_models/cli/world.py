@@ -18,20 +18,25 @@ from typing import TYPE_CHECKING
 from tokforge_models.bundle import Bundle, Role
 from tokforge_models.cli import output
 from tokforge_models.cli.progress import bar
-from tokforge_models.completeness import CONFIG, MAX_CONFIG_BYTES, parse_config, settings_of
-from tokforge_models.digests import hash_file
-from tokforge_models.disk import read_small, real_path
 from tokforge_models.errors import IntegrityError, RegistryError, UnknownBundle, UnknownFormat
+from tokforge_models.files.digests import hash_file
+from tokforge_models.files.disk import read_small, real_path
 from tokforge_models.installed import Installed
+from tokforge_models.model_files.completeness import (
+    CONFIG,
+    MAX_CONFIG_BYTES,
+    parse_config,
+    settings_of,
+)
 from tokforge_models.progress import Meter, Phase
-from tokforge_models.registry import WEIGHT_FILE, Registry, unlisted
-from tokforge_models.store import Store
+from tokforge_models.registry.registry import WEIGHT_FILE, Registry, unlisted
+from tokforge_models.store.store import Store
 
 if TYPE_CHECKING:
     from tokforge_models.device import Device
-    from tokforge_models.fingerprint import Fingerprint
-    from tokforge_models.measurement import Measurement
-    from tokforge_models.resolution import Overrides, Resolution
+    from tokforge_models.model_files.fingerprint import Fingerprint
+    from tokforge_models.resolution.measurement import Measurement
+    from tokforge_models.resolution.resolution import Overrides, Resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class World:
     ) -> Resolved:
         """Resolve a target that is named by id, alias, repository or directory."""
         from tokforge_models.device_probe import probe_device
-        from tokforge_models.resolution import resolve
+        from tokforge_models.resolution.resolution import resolve
 
         installed = self.store.installed()
         if folder := _as_folder(name):
@@ -115,8 +120,8 @@ class World:
         A draft that cannot be read is no reason to fail: it counts as not installed. Nor is a
         target whose vocabulary is of a kind unknown here, unless something is to be guessed.
         """
-        from tokforge_models.fingerprint import fingerprint_of
-        from tokforge_models.fingerprint_cache import FingerprintCache
+        from tokforge_models.model_files.fingerprint import fingerprint_of
+        from tokforge_models.store.fingerprint_cache import FingerprintCache
 
         cache = FingerprintCache(self.store.home / "fingerprints", self.store.disk)
         known: dict[str, Fingerprint] = {}
@@ -144,7 +149,7 @@ class World:
         return known, tuple(notes)
 
     def _measurements(self) -> tuple[list[Measurement], tuple[str, ...]]:
-        from tokforge_models.measurement import read_measurement
+        from tokforge_models.resolution.measurement import read_measurement
 
         usable, notes = [], []
         for path in sorted((self.store.home / "measurements").glob("*.json")):

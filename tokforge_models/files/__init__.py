@@ -1,0 +1,1 @@
+"""Every write, every hash, every lock."""

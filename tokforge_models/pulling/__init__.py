@@ -1,0 +1,1 @@
+"""From a source to a ready bundle: list, look, decide, act."""

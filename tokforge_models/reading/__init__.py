@@ -1,0 +1,1 @@
+"""Strict reading of YAML and JSON: every value knows its line, every mistake is told at once."""

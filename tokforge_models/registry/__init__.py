@@ -1,0 +1,1 @@
+"""Which bundles there are and which draft a chat model is given: layers of files, checked."""

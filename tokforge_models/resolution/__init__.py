@@ -1,0 +1,1 @@
+"""Which draft a target runs with here, with which settings, and why."""

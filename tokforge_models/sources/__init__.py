@@ -1,0 +1,1 @@
+"""Where bytes come from, and how far a reply is believed."""

@@ -1,0 +1,1 @@
+"""What is on disk, in which state, and what it must be."""
