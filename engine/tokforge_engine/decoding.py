@@ -94,7 +94,7 @@ def decode(
                 draft = policy.draft(context, limit - emitted - 1)
             with tally.timed("verify") as verifying:
                 logits = target.verify([context[-1], *draft.tokens])
-                accepted = accept(draft.tokens, map(choose, logits))
+            accepted = accept(draft.tokens, map(choose, logits))
             block, kept, by = accepted.tokens, accepted.kept, draft.by
             policy.verified(len(draft.tokens), verifying.seconds)
             tally.round(draft, kept)

@@ -53,9 +53,9 @@ class Statistics:
             in its block was not handed out.
         prefill_seconds: in the target's forward of the prompt, the first token's choice included.
         draft_seconds: in drafters, their own catching up with the context included.
-        verify_seconds: in forwards of the target after the prompt's, choices included.
+        verify_seconds: in forwards of the target after the prompt's.
         rollback_seconds: in rolling caches back.
-        other_seconds: the rest, consumers of the tokens included.
+        other_seconds: the rest: choices from those logits, and consumers of the tokens.
     """
 
     rounds: int
