@@ -13,26 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tokforge_models.cli import output
+from tokforge_models.cli.answers import draft_length, figures, headline, overrides_of
+from tokforge_models.cli.option_groups import Choosing, Running, takes_groups
 from tokforge_models.cli.options import (
-    Backend,
     Draft,
     DraftLength,
     Layers,
-    Memory,
-    MinP,
     NumericsMode,
-    Precision,
-    PresencePenalty,
-    RepetitionPenalty,
-    Seed,
     Target,
-    Temperature,
     Thinking,
-    Threads,
-    TopK,
-    TopP,
 )
-from tokforge_models.cli.running import draft_length, figures, headline, overrides_of
 from tokforge_models.errors import StorageError, TokforgeError, UsageError
 from tokforge_models.names import users_path
 
@@ -53,46 +43,29 @@ _DRAFTED, _LOOKED_UP, _THOUGHT, _PLAIN = "\x1b[32m", "\x1b[36m", "\x1b[2m", "\x1
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's command to the root command."""
-    app.command()(chat)
+    app.command()(takes_groups(chat))
 
 
 def chat(
     target: Target,
     layers: Layers,
+    running: Running,
+    choosing: Choosing,
     draft: Draft = "auto",
     d: DraftLength = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1)] = 1024,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="System message.")] = None,
-    threads: Threads = None,
-    backend: Backend = None,
-    memory: Memory = None,
-    precision: Precision = None,
     numerics: NumericsMode = "fast",
     thinking: Thinking = None,
-    temperature: Temperature = 0.0,
-    top_p: TopP = 1.0,
-    top_k: TopK = 0,
-    min_p: MinP = 0.0,
-    repetition_penalty: RepetitionPenalty = 1.0,
-    presence_penalty: PresencePenalty = 0.0,
-    seed: Seed = None,
 ) -> None:
     """Talk with a target and its draft; each turn reads only what is new."""
-    from tokforge_engine import GenerateOptions, Message, Sampling
+    from tokforge_engine import GenerateOptions, Message
     from tokforge_models.cli.pair import open_pair
     from tokforge_models.cli.world import World
 
-    sampling = Sampling(
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty,
-        seed=seed,
-    )
+    sampling = choosing.sampling()
     world = World.open(layers)
-    overrides = overrides_of(threads, backend, memory, precision, d, samples=sampling.draws)
+    overrides = overrides_of(running, d, samples=sampling.draws)
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     beginning = [Message("system", system)] if system else []
     insist = draft not in {"auto", "none"}

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from tokforge_models.cli import output
-from tokforge_models.cli.options import (
-    Backend,
-    Draft,
-    DraftLength,
-    Json,
-    Layers,
-    Precision,
-    Seed,
-    Target,
-    Temperature,
-    Threads,
-)
-from tokforge_models.cli.running import headline, overrides_of
+from tokforge_models.cli.answers import headline, overrides_of
+from tokforge_models.cli.option_groups import Choosing, Running, takes_groups
+from tokforge_models.cli.options import Draft, DraftLength, Json, Layers, Target
 from tokforge_models.errors import Refused
 
 if TYPE_CHECKING:
@@ -99,31 +89,29 @@ class ModeReport:
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's command to the root command."""
-    app.command()(check)
+    app.command()(takes_groups(check))
 
 
 def check(
     target: Target,
     layers: Layers,
+    running: Running,
+    choosing: Choosing,
     draft: Draft = "auto",
     d: DraftLength = None,
     max_tokens: Annotated[
         int, typer.Option("--max-tokens", min=1, help="Tokens of each of the four texts.")
     ] = 100,
-    threads: Threads = None,
-    backend: Backend = None,
-    precision: Precision = None,
-    temperature: Temperature = 0.0,
-    seed: Seed = 0,
     json: Json = False,
 ) -> int:
     """Tell whether paired output is plain output in each numerics mode; exit 8 if exact is not."""
-    from tokforge_engine import Sampling
     from tokforge_models.cli.world import World
 
-    sampling = Sampling(temperature=temperature, seed=seed)
+    sampling = choosing.sampling()
+    if sampling.draws and sampling.seed is None:
+        sampling = replace(sampling, seed=0)
     world = World.open(layers)
-    overrides = overrides_of(threads, backend, None, precision, d, samples=sampling.draws)
+    overrides = overrides_of(running, d, samples=sampling.draws)
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     resolution = resolved.resolution
     if resolution.draft is None and not resolution.lookup:

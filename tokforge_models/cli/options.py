@@ -18,6 +18,7 @@ Layers = Annotated[
         metavar="FILE",
         help="A registry file laid over the built-in one; may be given again.",
         default_factory=list,
+        show_default=False,
     ),
 ]
 Target = Annotated[
@@ -50,7 +51,13 @@ DraftLength = Annotated[
         help="Tokens guessed a round, or auto, which measures.",
     ),
 ]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, max=64, help="CPU threads.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, max=64, help="CPU threads of both models.")
+]
+DraftThreads = Annotated[
+    int | None,
+    typer.Option("--draft-threads", min=1, max=64, help="CPU threads of the draft alone."),
+]
 Backend = Annotated[
     str | None, typer.Option("--backend", metavar="NAME", help="MNN backend, e.g. cpu or opencl.")
 ]
@@ -92,6 +99,7 @@ Seed = Annotated[
 Thinking = Annotated[
     bool | None,
     typer.Option(
+        "--think/--no-think",
         "--thinking/--no-thinking",
         help="Whether the model may think before it answers, where its template knows of it.",
         show_default=False,

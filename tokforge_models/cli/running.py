@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tokforge_models.bundle import Settings
 from tokforge_models.cli import output
+from tokforge_models.cli.answers import figures, headline, overrides_of, run_document
+from tokforge_models.cli.option_groups import Choosing, Running, takes_groups
 from tokforge_models.cli.options import (
-    Backend,
     Draft,
     DraftLength,
     Json,
     Layers,
-    Memory,
-    MinP,
     NumericsMode,
-    Precision,
-    PresencePenalty,
-    RepetitionPenalty,
-    Seed,
     Target,
-    Temperature,
     Thinking,
-    Threads,
-    TopK,
-    TopP,
 )
-from tokforge_models.cli.pairing import as_document
 from tokforge_models.errors import UsageError
 
 if TYPE_CHECKING:
     from tokforge_engine import GenerateOptions, Message, Result, Session
-    from tokforge_models.resolution.resolution import Overrides, Resolution
 
 _DEMO_PROMPT = "What is a cat?"
 _DEMO_TOKENS = 128
@@ -47,7 +34,7 @@ _DEMO_D = 3
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the root command."""
     app.command()(demo)
-    app.command()(run)
+    app.command()(takes_groups(run))
 
 
 def run(
@@ -55,8 +42,15 @@ def run(
     layers: Layers,
     stop: Annotated[
         list[str],
-        typer.Option(metavar="TEXT", help="Text that ends the answer.", default_factory=list),
+        typer.Option(
+            metavar="TEXT",
+            help="Text that ends the answer; may be given again.",
+            default_factory=list,
+            show_default=False,
+        ),
     ],
+    running: Running,
+    choosing: Choosing,
     prompt: Annotated[
         str | None, typer.Argument(metavar="[PROMPT]", help="Standard input when left out.")
     ] = None,
@@ -64,41 +58,22 @@ def run(
     d: DraftLength = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1)] = 512,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="System message.")] = None,
-    threads: Threads = None,
-    backend: Backend = None,
-    memory: Memory = None,
-    precision: Precision = None,
     numerics: NumericsMode = "fast",
     thinking: Thinking = None,
-    temperature: Temperature = 0.0,
-    top_p: TopP = 1.0,
-    top_k: TopK = 0,
-    min_p: MinP = 0.0,
-    repetition_penalty: RepetitionPenalty = 1.0,
-    presence_penalty: PresencePenalty = 0.0,
-    seed: Seed = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="Print counts and times on stderr at the end.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Answer one prompt with a target and its draft; the text streams to stdout."""
-    from tokforge_engine import GenerateOptions, Message, Sampling
+    from tokforge_engine import GenerateOptions, Message
     from tokforge_models.cli.pair import open_pair
     from tokforge_models.cli.world import World
 
-    sampling = Sampling(
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty,
-        seed=seed,
-    )
+    sampling = choosing.sampling()
     question = _question(prompt)
     world = World.open(layers)
-    overrides = overrides_of(threads, backend, memory, precision, d, samples=sampling.draws)
+    overrides = overrides_of(running, d, samples=sampling.draws)
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     chat = [*([Message("system", system)] if system else []), Message("user", question)]
     insist = draft not in {"auto", "none"}
@@ -135,42 +110,6 @@ def _question(prompt: str | None) -> str:
     return prompt
 
 
-def overrides_of(
-    threads: int | None,
-    backend: str | None,
-    memory: str | None,
-    precision: str | None,
-    d: str | None,
-    *,
-    samples: bool,
-) -> Overrides:
-    """What the flags of a command ask for; `samples`: whether tokens are drawn."""
-    from tokforge_models.resolution.resolution import Overrides
-
-    length = draft_length(d) if d is not None else None
-    both = Settings(threads=threads, memory=memory, precision=precision)
-    # A draft stays on the CPU, where a small model is fastest, whatever the target runs on.
-    target = Settings(backend=backend, sampler="mixed" if samples else None).over(both)
-    return Overrides(target=target, draft=both, d=length)
-
-
-def draft_length(text: str) -> int | Literal["auto"]:
-    """A draft length as a person writes it.
-
-    Raises:
-        UsageError: it is neither a number nor ``auto``.
-    """
-    if text == "auto":
-        return "auto"
-    from tokforge_engine.settings import MAX_D
-
-    if text in map(str, range(MAX_D + 1)):
-        return int(text)
-    raise UsageError(
-        "-d takes a number of tokens", expected=f"auto or 0 to {MAX_D}", got=repr(text[:20])
-    )
-
-
 def _stream(
     session: Session, chat: Sequence[Message] | str, options: GenerateOptions, *, show: bool
 ) -> Result:
@@ -181,64 +120,6 @@ def _stream(
     if show:
         output.stream("\n")
     return generation.result
-
-
-def headline(resolution: Resolution) -> str:
-    """Who runs with whom and why, in a line."""
-    draft = resolution.draft.id if resolution.draft else "no draft"
-    return f"{resolution.target.id} with {draft}: {resolution.reason}"
-
-
-def figures(result: Result) -> str:
-    """Counts and times of an answer, in a line."""
-    stats = result.stats
-    kept = "nothing drafted"
-    if stats.drafted:
-        kept = f"{stats.accepted} of {stats.drafted} drafted tokens accepted"
-    if len(stats.drafters) > 1:
-        each = (f"{who.name} {who.accepted} of {who.drafted}" for who in stats.drafters)
-        kept += f" ({', '.join(each)})"
-    return (
-        f"{result.completion_tokens} tokens at {stats.tokens_per_second:.1f} a second, "
-        f"{stats.rounds} rounds, {kept}; prefill {stats.prefill_seconds:.3f} s, "
-        f"decode {stats.decode_seconds:.3f} s (draft {stats.draft_seconds:.3f}, "
-        f"verify {stats.verify_seconds:.3f}, "
-        f"other {stats.other_seconds + stats.rollback_seconds:.3f})"
-    )
-
-
-def run_document(result: Result, resolution: Resolution) -> dict[str, Any]:
-    """The document of ``run --json``."""
-    stats = result.stats
-    return {
-        "text": result.text,
-        "token_ids": list(result.token_ids),
-        "finish_reason": result.finish_reason,
-        "usage": {
-            "prompt_tokens": result.prompt_tokens,
-            "completion_tokens": result.completion_tokens,
-        },
-        "pairing": as_document(resolution),
-        "seed": result.seed,
-        "stats": {
-            "rounds": stats.rounds,
-            "drafted": stats.drafted,
-            "accepted": stats.accepted,
-            "draft_forwards": stats.draft_forwards,
-            "drafters": [asdict(count) for count in stats.drafters],
-            "accepted_by_position": list(stats.accepted_by_position),
-            "drafted_by_position": list(stats.drafted_by_position),
-            "prompt_reused": stats.reused,
-            "prompt_prefilled": stats.prefilled,
-            "cache_forgotten": stats.forgotten,
-            "tokens_per_second": stats.tokens_per_second,
-            "prefill_seconds": stats.prefill_seconds,
-            "decode_seconds": stats.decode_seconds,
-            "draft_seconds": stats.draft_seconds,
-            "verify_seconds": stats.verify_seconds,
-            "other_seconds": stats.other_seconds + stats.rollback_seconds,
-        },
-    }
 
 
 def demo(layers: Layers, json: Json = False) -> None:
