@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tokforge_engine import GenerateOptions, InvalidRequest, Message, RuntimeSettings
+from tokforge_engine import GenerateOptions, InvalidRequest, Message, RuntimeSettings, ToolCall
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,12 @@ from tokforge_engine import GenerateOptions, InvalidRequest, Message, RuntimeSet
         (lambda: Message("", "hi"), "role is empty"),
         (lambda: Message("user", "a\0b"), "NUL"),
         (lambda: Message("user", "\udfff"), "surrogate"),
+        (lambda: Message("user", "hi", reasoning="\0"), "reasoning holds a NUL"),
+        (lambda: ToolCall("f", "[1]"), "arguments expected a JSON object, got '\\[1\\]'"),
+        (lambda: GenerateOptions(tools=("{",)), "a tool expected a JSON object"),
+        (lambda: GenerateOptions(tools=("{}",), raw=True), "expected none with raw"),
+        (lambda: GenerateOptions(grammar="", ignore_stop_tokens=True), "stop tokens must count"),
+        (lambda: GenerateOptions(logprobs=21), "logprobs expected 0 to 20, got 21"),
         (lambda: RuntimeSettings(threads=0), "threads expected 1 to 64, got 0"),
         (lambda: RuntimeSettings(memory="tiny"), "memory expected one of low, normal, high"),
         (lambda: RuntimeSettings(backend="gpu"), "backend expected one of cpu"),
@@ -32,4 +38,5 @@ def test_what_is_out_of_range_is_refused_with_the_range(make, says):
 def test_the_limits_themselves_are_in_range():
     GenerateOptions(max_tokens=1, d=0)
     GenerateOptions(d=15)
+    GenerateOptions(tools=('{"type": "function"}',), grammar="start: /.*/", logprobs=20)
     RuntimeSettings(threads=64, dynamic_option=0, memory="low")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -559,3 +560,23 @@ def test_a_child_whose_parent_is_killed_ends_by_itself(parent):
     process.kill()
     process.wait()
     wait_until_gone(child)
+
+
+def test_another_thread_may_cancel_a_running_generation(session):
+    generation = session.generate("Tell me about the sea.", LONG)
+    assert next(generation).tokens
+    canceller = threading.Thread(target=generation.cancel)
+    canceller.start()
+    tokens = sum(len(piece.tokens) for piece in generation)
+    canceller.join()
+    assert tokens < LONG.max_tokens - 1
+    with pytest.raises(EngineError, match="not read to its end"):
+        _ = generation.result
+    generation.cancel()
+    assert answer(session)[1].completion_tokens == 40
+
+
+def test_raw_text_is_continued_without_the_template(session):
+    templated = answer(session, "The sea is", max_tokens=1)[1]
+    raw = answer(session, "The sea is", max_tokens=1, raw=True)[1]
+    assert 0 < raw.prompt_tokens < templated.prompt_tokens

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
         Incompatible,
         InvalidRequest,
     )
-    from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run, Scored
+    from tokforge_engine.generation import (
+        GenerateOptions,
+        Likely,
+        Message,
+        Piece,
+        Result,
+        Run,
+        Scored,
+        TokenLogprobs,
+        ToolCall,
+    )
     from tokforge_engine.sampling import Sampling
     from tokforge_engine.session import Generation, Session
     from tokforge_engine.settings import ModelSpec, RuntimeSettings
@@ -35,6 +45,7 @@ __all__ = [
     "Generation",
     "Incompatible",
     "InvalidRequest",
+    "Likely",
     "Message",
     "ModelSpec",
     "Piece",
@@ -48,6 +59,8 @@ __all__ = [
     "Statistics",
     "ThinkSplitter",
     "Token",
+    "TokenLogprobs",
+    "ToolCall",
 ]
 
 _MODULES = (

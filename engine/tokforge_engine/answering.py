@@ -5,20 +5,30 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tokforge_engine.auto import AutoPolicy
 from tokforge_engine.choice import greedy
+from tokforge_engine.constraint import Constraint, Vocabulary
 from tokforge_engine.conversation import Conversation, reusable, same_length
 from tokforge_engine.costs import Costs, measure_costs
 from tokforge_engine.decoding import PREFILL_CHUNK, Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import Incompatible, InvalidRequest
-from tokforge_engine.generation import FinishReason, GenerateOptions, Piece, Result, Run
+from tokforge_engine.generation import (
+    FinishReason,
+    GenerateOptions,
+    Piece,
+    Result,
+    Run,
+    TokenLogprobs,
+)
 from tokforge_engine.learned import Learned
+from tokforge_engine.likelihood import Recorder
 from tokforge_engine.lookup import Lookup
 from tokforge_engine.messages import (
     Cancelled,
@@ -39,6 +49,9 @@ from tokforge_engine.sampler import Sampler
 from tokforge_engine.sampling import MAX_SEED, Sampling
 from tokforge_engine.scoring import scored_token
 from tokforge_engine.statistics import Tally
+
+if TYPE_CHECKING:
+    from tokforge_engine.choice import Choose
 
 Send = Callable[[Report], None]
 
@@ -86,6 +99,7 @@ class Pair:
         self._learned = Learned.read(load.learned) if load.learned else Learned()
         self._autos: dict[str, AutoPolicy] = {}
         self._label = load.target.label
+        self._vocabulary: Vocabulary | None = None
         self._conversation = Conversation()
         # Where forwards of prompts began that are in the cache.
         self._starts: list[int] = []
@@ -127,15 +141,11 @@ class Pair:
         self._send(Phase(f"generating with {self._label}"))
         target, options = self._target, order.options
         policy = self._policy(options)
-        rendered = target.render(order.messages, thinking=options.enable_thinking)
+        rendered = self._rendered(order)
         prompt = self._conversation.prompt(rendered, target.encode)
         limit = self._room(len(prompt), options)
         sampling = _seeded(options.sampling)
-        sampler = None
-        if not sampling.is_plain_greedy:
-            sampler = Sampler(sampling, prompt, target.vocabulary)
-        if self._draft is not None:
-            self._draft.choose = sampler.guess if sampler else likeliest
+        choose, recorder = self._choices(options, sampling, prompt)
         tally = Tally()
         self._go_back(prompt, tally)
         self._conversation.asked(rendered, prompt)
@@ -146,7 +156,7 @@ class Pair:
                 return
         text = Detokenizer(target.token_bytes, options.stop)
         said = Detokenizer(target.token_bytes)
-        pieces = _Pieces(order.request, self._send)
+        pieces = _Pieces(order.request, self._send, tally)
         finish_reason: FinishReason = "length"
         tokens = decode(
             target,
@@ -155,7 +165,7 @@ class Pair:
             limit=limit,
             is_stop=_never if options.ignore_stop_tokens else target.is_stop,
             tally=tally,
-            choose=sampler or greedy,
+            choose=choose,
         )
         ids: list[int] = []
         whole: list[str] = []
@@ -169,7 +179,8 @@ class Pair:
                     break
                 ids.append(token.id)
                 whole.append(said.add(token.id))
-                pieces.add(text.add(token.id), token)
+                logprobs = recorder.recorded[len(ids) - 1] if recorder else None
+                pieces.add(text.add(token.id), token, logprobs)
                 if text.stopped:
                     finish_reason = "stop"
                     break
@@ -223,6 +234,42 @@ class Pair:
         )
         self._send(Scores(order.request, scored))
 
+    def _rendered(self, order: Generate) -> str:
+        options = order.options
+        if options.raw:
+            return "".join(message.content for message in order.messages)
+        return self._target.render(
+            order.messages, thinking=options.enable_thinking, tools=options.tools
+        )
+
+    def _choices(
+        self, options: GenerateOptions, sampling: Sampling, prompt: Sequence[int]
+    ) -> tuple[Choose, Recorder | None]:
+        """How the target chooses, and what records its choices; the draft is told to guess so."""
+        sampler = None
+        if not sampling.is_plain_greedy:
+            sampler = Sampler(sampling, prompt, self._target.vocabulary)
+        if self._draft is not None:
+            self._draft.choose = sampler.guess if sampler else likeliest
+        choose = self._constrained(options, sampler or greedy)
+        if options.logprobs is None:
+            return choose, None
+        recorder = Recorder(choose, options.logprobs, self._target.token_bytes)
+        return recorder, recorder
+
+    def _constrained(self, options: GenerateOptions, choose: Choose) -> Choose:
+        if options.grammar is None:
+            return choose
+        if self._vocabulary is None:
+            target = self._target
+            ids = range(target.vocabulary)
+            self._vocabulary = Vocabulary(
+                [target.token_bytes(id) for id in ids],
+                [id for id in ids if target.is_stop(id)],
+                lambda text: target.encode(text, True),
+            )
+        return Constraint(self._vocabulary, options.grammar, choose)
+
     def _go_back(self, prompt: list[int], tally: Tally) -> None:
         """Forget what does not serve this prompt."""
         cached = self._conversation.ids[: self._target.length]
@@ -263,12 +310,14 @@ class Pair:
 class _Pieces:
     """Collects what is certain and sends it, the first at once."""
 
-    def __init__(self, request: int, send: Send) -> None:
+    def __init__(self, request: int, send: Send, tally: Tally) -> None:
         self._request = request
         self._send = send
+        self._tally = tally
         self._sent_at = float("-inf")
         self._runs: list[Run] = []
         self._tokens: list[Token] = []
+        self._logprobs: list[TokenLogprobs] = []
         self._sent: list[str] = []
 
     @property
@@ -276,7 +325,9 @@ class _Pieces:
         """What was sent."""
         return "".join(self._sent)
 
-    def add(self, text: str, token: Token | None = None) -> None:
+    def add(
+        self, text: str, token: Token | None = None, logprobs: TokenLogprobs | None = None
+    ) -> None:
         by = token.drafted_by if token else None
         if text and self._runs and self._runs[-1].drafted_by == by:
             self._runs[-1] = Run(self._runs[-1].text + text, by)
@@ -284,15 +335,24 @@ class _Pieces:
             self._runs.append(Run(text, by))
         if token:
             self._tokens.append(token)
+        if logprobs:
+            self._logprobs.append(logprobs)
         if time.monotonic() - self._sent_at >= _PIECE_SECONDS:
             self.flush()
 
     def flush(self) -> None:
         if self._runs or self._tokens:
-            piece = Piece(tuple(self._runs), tuple(self._tokens))
+            so_far = self._tally.statistics()
+            piece = Piece(
+                tuple(self._runs),
+                tuple(self._tokens),
+                tuple(self._logprobs),
+                so_far.drafted,
+                so_far.accepted,
+            )
             self._send(Part(self._request, piece))
             self._sent.append(piece.text)
-            self._runs, self._tokens = [], []
+            self._runs, self._tokens, self._logprobs = [], [], []
             self._sent_at = time.monotonic()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from tokforge_engine.errors import EngineError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Choose: TypeAlias = Callable[[NDArray[np.float32]], int]
 
 
 def greedy(row: NDArray[np.float32]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +14,8 @@ from tokforge_engine.statistics import Statistics
 
 FinishReason = Literal["stop", "length"]
 
+MAX_LOGPROBS = 20
+
 
 def _check_text(name: str, text: str) -> None:
     try:
@@ -23,6 +26,33 @@ def _check_text(name: str, text: str) -> None:
         raise InvalidRequest(f"{name} holds a NUL character, where MNN would end the text")
 
 
+def _check_object(name: str, text: str) -> None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"{name} expected a JSON object, got {text[:40]!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that a model has called.
+
+    Attributes:
+        name: the function's.
+        arguments: a JSON object, as text.
+    """
+
+    name: str
+    arguments: str
+
+    def __post_init__(self) -> None:
+        _check_text("a tool call's name", self.name)
+        _check_text("a tool call's arguments", self.arguments)
+        _check_object("a tool call's arguments", self.arguments)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a chat, as the bundle's template takes it.
@@ -30,16 +60,21 @@ class Message:
     Attributes:
         role: ``system``, ``user`` or ``assistant``; others where the template knows them.
         content: its text.
+        reasoning: what was thought before it, for templates that take it apart from the content.
+        tool_calls: functions that it calls, for templates that know them.
     """
 
     role: str
     content: str
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.role:
             raise InvalidRequest("a message's role is empty; expected system, user or assistant")
         _check_text("a message's role", self.role)
         _check_text("a message's content", self.content)
+        _check_text("a message's reasoning", self.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +93,11 @@ class GenerateOptions:
         enable_thinking: for templates that know it: whether the model may think before it answers;
             None leaves it to the template.
         sampling: how each token is chosen; the most likely one, unless it says otherwise.
+        raw: continue the messages' texts as they are, without the chat template.
+        tools: functions that the model may call, each a JSON object as the template takes it.
+        grammar: what the answer must be, see `tokforge_engine.constraint`; None for any text.
+        logprobs: tell with each token how likely it was, and of so many of the likeliest; None to
+            tell nothing.
     """
 
     max_tokens: int = 512
@@ -67,6 +107,10 @@ class GenerateOptions:
     ignore_stop_tokens: bool = False
     enable_thinking: bool | None = None
     sampling: Sampling = field(default_factory=Sampling)
+    raw: bool = False
+    tools: tuple[str, ...] = ()
+    grammar: str | None = None
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -79,6 +123,15 @@ class GenerateOptions:
             if not text:
                 raise InvalidRequest("a stop text is empty; expected at least one character")
             _check_text("a stop text", text)
+        for tool in self.tools:
+            _check_text("a tool", tool)
+            _check_object("a tool", tool)
+        if self.raw and self.tools:
+            raise InvalidRequest("tools are shown by the chat template; expected none with raw")
+        if self.grammar is not None and self.ignore_stop_tokens:
+            raise InvalidRequest("a grammar says where the answer ends; stop tokens must count")
+        if self.logprobs is not None and not 0 <= self.logprobs <= MAX_LOGPROBS:
+            raise InvalidRequest(f"logprobs expected 0 to {MAX_LOGPROBS}, got {self.logprobs}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +148,34 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Likely:
+    """A token that may stand in a place.
+
+    Attributes:
+        id: in the target's vocabulary.
+        text: its UTF-8 bytes, perhaps a part of a character.
+        logprob: natural logarithm of its probability there.
+    """
+
+    id: int
+    text: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """What the target thought of a token that it emitted.
+
+    Attributes:
+        chosen: the token.
+        top: the likeliest in its place, in order; the chosen one is among them if it is likely.
+    """
+
+    chosen: Likely
+    top: tuple[Likely, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of the answer, as soon as it is certain.
 
@@ -102,10 +183,16 @@ class Piece:
         runs: its text, by origin; the texts of all pieces together are the answer.
         tokens: the tokens that came with it; a character or a possible stop text may be held
             back, so a piece may have tokens and no text.
+        logprobs: of each of the tokens, where they were asked for.
+        drafted: guesses that were verified so far in this answer.
+        accepted: how many of them the target agreed with.
     """
 
     runs: tuple[Run, ...]
     tokens: tuple[Token, ...]
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    drafted: int = 0
+    accepted: int = 0
 
     @property
     def text(self) -> str:

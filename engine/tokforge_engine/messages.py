@@ -20,7 +20,17 @@ from typing import IO
 
 from tokforge_engine.bundle_check import CheckedBundle
 from tokforge_engine.decoding import Token
-from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Run, Scored
+from tokforge_engine.generation import (
+    GenerateOptions,
+    Likely,
+    Message,
+    Piece,
+    Result,
+    Run,
+    Scored,
+    TokenLogprobs,
+    ToolCall,
+)
 from tokforge_engine.sampling import Sampling
 from tokforge_engine.settings import Numerics, RuntimeSettings
 from tokforge_engine.statistics import DrafterCount, Statistics
@@ -168,8 +178,9 @@ _VALUES = {
     for value in (
         *(Load, LoadModel, Generate, Score, Cancel),
         *(Phase, Ready, Prefilled, Part, Finished, Scores, Cancelled, Failed),
-        *(CheckedBundle, RuntimeSettings, GenerateOptions, Sampling, Message),
-        *(Piece, Run, Result, Scored, Statistics, DrafterCount, Token, type(Path())),
+        *(CheckedBundle, RuntimeSettings, GenerateOptions, Sampling, Message, ToolCall),
+        *(Piece, Run, Result, Scored, Statistics, DrafterCount, Token, Likely, TokenLogprobs),
+        type(Path()),
     )
 }
 

@@ -221,26 +221,46 @@ class MnnModel:
     def _tokens_of(self, text: str) -> list[int]:
         return [int(token) for token in self._mnn.tokenizer_encode(text)]
 
-    def render(self, messages: Sequence[Message], *, thinking: bool | None = None) -> str:
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        thinking: bool | None = None,
+        tools: Sequence[str] = (),
+    ) -> str:
         """A chat as text, rendered by the bundle's template up to the answer's beginning.
 
         Args:
             messages: the chat.
             thinking: what the template is told as `enable_thinking`; None tells it nothing.
+            tools: what the template is told as `tools`, each a JSON object.
 
         Raises:
-            Incompatible: the template made nothing of these messages.
+            Incompatible: the template made nothing of these messages, or of these tools.
         """
         if thinking is None and self._thinking is not None:
             # It cannot be told nothing again, and templates that know the word take true for it.
             thinking = True
         if thinking != self._thinking:
-            context = {"jinja": {"context": {"enable_thinking": thinking}}}
-            self._mnn.set_config(json.dumps(context))
+            self._tell_template("enable_thinking", thinking)
             self._thinking = thinking
-        text: str = self._mnn.apply_chat_template(
-            [{"role": message.role, "content": message.content} for message in messages]
-        )
+        text = self._apply_template(messages)
+        if not tools:
+            return text
+        self._tell_template("tools", [json.loads(tool) for tool in tools])
+        try:
+            with_tools = self._apply_template(messages)
+        finally:
+            self._tell_template("tools", [])
+        if with_tools == text:
+            raise Incompatible("the bundle's chat template knows no tools")
+        return with_tools
+
+    def _tell_template(self, name: str, value: object) -> None:
+        self._mnn.set_config(json.dumps({"jinja": {"context": {name: value}}}))
+
+    def _apply_template(self, messages: Sequence[Message]) -> str:
+        text: str = self._mnn.apply_chat_template([_for_template(message) for message in messages])
         if not text:
             roles = ", ".join(message.role for message in messages) or "no messages"
             raise Incompatible(f"the bundle's chat template makes no prompt of: {roles}")
@@ -260,6 +280,26 @@ class MnnModel:
         self._length += len(ids)
         self._cached = self._length
         return logits
+
+
+def _for_template(message: Message) -> dict[str, str]:
+    if not message.reasoning and not message.tool_calls:
+        return {"role": message.role, "content": message.content}
+    calls = [
+        {
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.loads(call.arguments)},
+        }
+        for call in message.tool_calls
+    ]
+    whole = {
+        "role": message.role,
+        "content": message.content,
+        **({"reasoning_content": message.reasoning} if message.reasoning else {}),
+        **({"tool_calls": calls} if calls else {}),
+    }
+    # MNN hands a message of this role to the template as the object that its content is.
+    return {"role": "json", "content": json.dumps(whole, ensure_ascii=False)}
 
 
 def first_difference(target: MnnModel, draft: MnnModel) -> int | None:

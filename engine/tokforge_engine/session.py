@@ -223,6 +223,8 @@ class Generation(Iterator[Piece]):
     ) -> None:
         self._result: Result | None = None
         self._on_prefill = on_prefill
+        self._worker = worker
+        self._request = order.request
         self._pieces = self._run(worker, order)
 
     def __iter__(self) -> Generation:
@@ -245,6 +247,14 @@ class Generation(Iterator[Piece]):
     def close(self) -> None:
         """Cancel, if it still runs."""
         self._pieces.close()
+
+    def cancel(self) -> None:
+        """As `close`, but from any thread, also while another waits for the next piece.
+
+        That one's iteration then ends without a result, unless the answer was just finished.
+        """
+        with contextlib.suppress(EngineCrashed):
+            self._worker.send(Cancel(self._request))
 
     def _run(self, worker: WorkerProcess, order: Generate) -> Generator[Piece, None, None]:
         worker.send(order)
