@@ -124,6 +124,47 @@ def test_what_auto_learns_is_kept_for_the_pair(pair: Path) -> None:
 
 
 @needs_mnn
+def test_a_folder_keeps_what_was_learned_by_its_content(pair: Path, tmp_path: Path) -> None:
+    words = (PROMPT, "--max-tokens", "40", "--json")
+    for name in ("mine", "moved"):
+        copy = shutil.copytree(TARGET, tmp_path / name)
+        assert tokforge("run", str(copy), *words).code == 0
+        assert len(list((pair / "learned").iterdir())) == 1
+
+
+@needs_mnn
+def test_too_little_memory_is_refused_unless_forced(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tokforge_engine.session.free_bytes", lambda: 1000)
+    words = ["run", "demo-chat", PROMPT, "--max-tokens", "4", "--json"]
+    assert run(words) == 7
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["kind"] == "refused"
+    assert "MB are free" in error["message"]
+    assert "--force" in error["hint"]
+    assert run([*words, "--force"]) == 0
+    assert json.loads(capsys.readouterr().out)["pairing"]["draft"] == "demo-draft"
+
+
+@needs_mnn
+def test_where_the_pair_does_not_fit_its_target_runs_alone(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs = {False: 10_000, True: 20_000}
+    monkeypatch.setattr("tokforge_engine.session.free_bytes", lambda: 15_000)
+    monkeypatch.setattr(
+        "tokforge_engine.session.needed_bytes", lambda *models: needs[len(models) > 1]
+    )
+    words = ["run", "demo-chat", PROMPT, "--max-tokens", "4"]
+    assert run(words) == 0
+    assert "running without a draft: demo-chat with demo-draft would need" in (
+        capsys.readouterr().err
+    )
+    assert run([*words, "--draft", "demo-draft"]) == 7
+
+
+@needs_mnn
 def test_auto_goes_on_without_its_draft_and_says_why(pair: Path) -> None:
     assert run(["rm", "demo-draft"]) == 0
     ended = tokforge("run", "demo-chat", PROMPT, "--max-tokens", "8", "--json")

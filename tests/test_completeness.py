@@ -104,7 +104,8 @@ def test_a_talker_brings_its_own_files() -> None:
         ({"llm_weight": "/etc/passwd"}, "llm_weight names '/etc/passwd', which is absolute"),
         ({"tokenizer_file": 5}, "tokenizer_file is not text"),
         ({"llm_config": "C:\\x"}, "llm_config names 'C:\\\\x', which names a drive"),
-        ({"base_dir": "/models/"}, "base_dir sends MNN to another folder"),
+        ({"base_dir": "/models/"}, "config.json sets base_dir, which sends MNN to another folder"),
+        ({"base_dir": ""}, "config.json sets base_dir"),
     ],
 )
 def test_names_that_escape_are_problems(config: dict[str, Any], problem: str) -> None:

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
-from tiny_bundle import WEIGHT_BYTES, write_tiny_bundle
+from tiny_bundle import WEIGHT_BYTES, graph, write_tiny_bundle
 from tokforge_engine.bundle_check import CheckedBundle, check_bundle
 from tokforge_engine.errors import BundleDamaged
+from tokforge_engine.memory import Shape
+from tokforge_models.model_files.completeness import asked_files
 
 
 @pytest.fixture
@@ -27,11 +29,28 @@ def test_a_whole_bundle(bundle):
     assert check_bundle(bundle) == CheckedBundle(
         path=bundle,
         tokenizer=bundle / "tokenizer.mtok",
-        weight_bytes=WEIGHT_BYTES,
+        shape=Shape(
+            weight_bytes=WEIGHT_BYTES,
+            tokenizer_bytes=12,
+            layers=1,
+            parameters=2 * 6 * 5,
+            largest=6 * 5,
+            cached=2 * 64,
+        ),
         embedding_rows=2,
         threads=2,
+        memory=None,
+        precision=None,
         context_length=2048,
     )
+
+
+def test_what_decides_how_much_memory_it_takes(bundle):
+    bundle.joinpath("llm.mnn").write_bytes(graph(name="/layers.0/self_attn/v_proj/Linear"))
+    edit(bundle, "config.json", memory="high", precision="low")
+    checked = check_bundle(bundle)
+    assert (checked.memory, checked.precision) == ("high", "low")
+    assert checked.shape.cached == 2 * 5
 
 
 def test_the_default_names_are_those_of_mnn(bundle):
@@ -154,3 +173,32 @@ def test_no_bundle_at_all(tmp_path):
         check_bundle(tmp_path / "no")
     with pytest.raises(BundleDamaged, match="got a file"):
         check_bundle(write_tiny_bundle(tmp_path / "tiny") / "llm.mnn")
+
+
+@pytest.mark.parametrize(
+    ("file", "keys", "followed"),
+    [
+        ("config.json", {}, True),
+        ("config.json", {"base_dir": "/models/"}, False),
+        ("config.json", {"base_dir": ""}, False),
+        ("config.json", {"base_dir": None}, False),
+        ("llm_config.json", {"base_dir": "/models/"}, True),
+        ("config.json", {"llm_model": "./llm.mnn"}, True),
+        ("config.json", {"llm_weight": "../llm.mnn.weight"}, False),
+        ("config.json", {"llm_config": "/llm_config.json"}, False),
+        ("config.json", {"tokenizer_file": 3}, False),
+        ("llm_config.json", {"tokenizer_file": "C:\\t"}, False),
+        ("llm_config.json", {"tie_embeddings": None}, False),
+    ],
+)
+def test_what_goes_into_a_store_is_what_the_engine_follows(bundle, file, keys, followed):
+    edit(bundle, file, **keys)
+    present = {path.name for path in bundle.iterdir()}
+    asked = asked_files(lambda name: (bundle / name).read_bytes(), present)
+    assert (not asked.problems and set(asked.files) <= present) is followed
+    try:
+        check_bundle(bundle)
+    except BundleDamaged:
+        assert not followed
+    else:
+        assert followed

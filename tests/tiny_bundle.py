@@ -7,8 +7,8 @@ import struct
 from pathlib import Path
 
 
-def graph(external=(100, 40, 2), count=2):
-    """A flatbuffer with `count` operations, each a matrix with weights outside."""
+def graph(external=(100, 40, 2), count=2, name="a matrix"):
+    """A flatbuffer with `count` operations, each a matrix of 6 x 5 with weights outside."""
     words: list[bytes] = []
 
     def put(kind, *values):
@@ -24,24 +24,35 @@ def graph(external=(100, 40, 2), count=2):
     put("I", 4)  # to the vector of operations
     put("I", count)
     slots = sum(map(len, words))
-    size = 4 * count
-    ops = []
-    body = b""
-    start = slots + size
-    for _ in range(count):
-        at = start + len(body)
-        vector = struct.pack("<I", len(external)) + struct.pack(f"<{len(external)}q", *external)
-        # vtable of Op (fields 1 and 2), Op, vtable of Convolution2D (field 6), itself, vector
-        op = struct.pack("<HHHHH", 10, 12, 0, 8, 4) + b"\0\0"
-        ops.append(at + len(op))
-        op += struct.pack("<iIBxxx", len(op), 4 + 4 + 20, 9)
-        convolution = struct.pack("<HH7H", 18, 8, *[0] * 6, 4) + b"\0\0"
-        assert len(convolution) == 20
-        op += convolution + struct.pack("<iI", len(convolution), 4) + vector
-        body += op
-    words.append(b"".join(struct.pack("<I", op - slots - 4 * n) for n, op in enumerate(ops)))
-    words.append(body)
+    start = slots + 4 * count
+    op = operation(external, name.encode())
+    ops = [start + OP_AT + n * len(op) for n in range(count)]
+    words.append(b"".join(struct.pack("<I", at - slots - 4 * n) for n, at in enumerate(ops)))
+    words.append(op * count)
     return b"".join(words)
+
+
+OP_AT = 12
+
+
+def operation(external, name):
+    """An operation with all it refers to; the operation itself is at `OP_AT`."""
+    vector = struct.pack("<I", len(external)) + struct.pack(f"<{len(external)}q", *external)
+    text = struct.pack("<I", len(name)) + name
+    text += bytes(-len(text) % 4)
+    # vtable of Op: fields 1 (kind), 2 (body), 3 (name).
+    vtable = struct.pack("<HHHHHH", 12, 16, 0, 12, 4, 8)
+    body_at = OP_AT + 16 + len(text)
+    # vtable of Convolution2D (fields 0 and 6), itself, then its common part and the vector.
+    shape = struct.pack("<HH7H", 18, 12, 4, *[0] * 5, 8) + b"\0\0"
+    body = body_at + len(shape)
+    common = struct.pack("<HH12H", 28, 12, *[0] * 10, 4, 8)
+    common_at = body + 12 + len(common)
+    vector_at = common_at + 12
+    op = struct.pack("<iIIBxxx", OP_AT, body - (OP_AT + 4), OP_AT + 16 - (OP_AT + 8), 9)
+    matrix = struct.pack("<iII", len(shape), common_at - (body + 4), vector_at - (body + 8))
+    sizes = struct.pack("<iii", len(common), 5, 6)
+    return vtable + op + text + shape + matrix + common + sizes + vector
 
 
 WEIGHT_BYTES = 142

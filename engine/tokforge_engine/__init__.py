@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         EngineUnavailable,
         Incompatible,
         InvalidRequest,
+        TooLittleMemory,
     )
     from tokforge_engine.generation import (
         GenerateOptions,
@@ -60,6 +61,7 @@ __all__ = [
     "ThinkSplitter",
     "Token",
     "TokenLogprobs",
+    "TooLittleMemory",
     "ToolCall",
 ]
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from tokforge_engine.errors import BundleDamaged
-from tokforge_engine.net_file import NotWhole, read_net
+from tokforge_engine.memory import Shape
+from tokforge_engine.net_file import NetFacts, NotWhole, read_net
 from tokforge_engine.regular_file import read_head, read_regular
 
 _MAX_CONFIG_BYTES = 16 * 2**20
@@ -33,17 +34,21 @@ class CheckedBundle:
     Attributes:
         path: the bundle's directory, absolute.
         tokenizer: its tokenizer file.
-        weight_bytes: size of the weight file.
+        shape: what decides how much memory it takes.
         embedding_rows: how many tokens it has a vector for; as many as the model has logits.
         threads: what its config.json asks for, or None.
+        memory: the memory setting of its config.json, or None.
+        precision: the precision of its config.json, or None.
         context_length: tokens it was made for, or None where it does not say.
     """
 
     path: Path
     tokenizer: Path
-    weight_bytes: int
+    shape: Shape
     embedding_rows: int
     threads: int | None
+    memory: str | None
+    precision: str | None
     context_length: int | None
 
 
@@ -82,18 +87,17 @@ class _Check:
     def run(self) -> CheckedBundle:
         self._config = self._read_json("config.json")
         if "base_dir" in self._config:
-            self.faults.append("config.json sets base_dir, which would lead out of the bundle")
+            self.faults.append("config.json sets base_dir, which sends MNN to another folder")
         llm_config = self._read_json(self._name("llm_config", "llm_config.json"))
         if not self._config or not llm_config:
             # What the other files are called is not known.
-            return CheckedBundle(self._path, self._path, 0, 0, None, None)
+            return self._told(self._path, self._shape(None, None, None), 0)
         # MNN lays llm_config.json over config.json.
         self._config = {**self._config, **llm_config}
         self._check_shape()
         net = self._file("llm_model", "llm.mnn")
         weight = self._file("llm_weight", "llm.mnn.weight")
-        if net is not None:
-            self._check_net(net, weight)
+        facts = self._check_net(net, weight) if net is not None else None
         tokenizer = self._file("tokenizer_file", "tokenizer.txt")
         if tokenizer is not None:
             self._check_tokenizer(tokenizer)
@@ -104,13 +108,32 @@ class _Check:
         ):
             if self._config.get(switch) is True:
                 self._file(key, default)
+        shape = self._shape(facts, weight, tokenizer)
+        return self._told(tokenizer or self._path, shape, embedding_rows)
+
+    def _told(self, tokenizer: Path, shape: Shape, embedding_rows: int) -> CheckedBundle:
         return CheckedBundle(
             path=self._path,
-            tokenizer=tokenizer or self._path,
-            weight_bytes=weight.stat().st_size if weight else 0,
+            tokenizer=tokenizer,
+            shape=shape,
             embedding_rows=embedding_rows,
             threads=self._number("thread_num"),
+            memory=self._word("memory"),
+            precision=self._word("precision"),
             context_length=self._number("max_position_embeddings"),
+        )
+
+    def _shape(self, facts: NetFacts | None, weight: Path | None, tokenizer: Path | None) -> Shape:
+        layers, hidden = self._number("layer_nums") or 0, self._number("hidden_size") or 0
+        facts = facts or NetFacts(0, 0, 0, 0, 0)
+        return Shape(
+            weight_bytes=weight.stat().st_size if weight else 0,
+            tokenizer_bytes=tokenizer.stat().st_size if tokenizer else 0,
+            layers=layers,
+            parameters=facts.parameters,
+            largest=facts.largest,
+            # Where the graph does not tell: no model caches more than this.
+            cached=facts.cached or 2 * layers * hidden,
         )
 
     def _read_json(self, name: str) -> dict[str, object]:
@@ -174,6 +197,10 @@ class _Check:
             return None
         return value
 
+    def _word(self, key: str) -> str | None:
+        value = self._config.get(key)
+        return value if isinstance(value, str) else None
+
     def _check_shape(self) -> None:
         for key in ("hidden_size", "layer_nums"):
             if self._number(key) is None:
@@ -182,19 +209,20 @@ class _Check:
                     f"got {self._config.get(key)!r}"
                 )
 
-    def _check_net(self, net: Path, weight: Path | None) -> None:
+    def _check_net(self, net: Path, weight: Path | None) -> NetFacts | None:
         try:
             facts = read_net(read_regular(net, _MAX_NET_BYTES))
         except NotWhole as fault:
             self.faults.append(f"{net.name} is cut short or not a model: {fault}")
-            return
+            return None
         except OSError as error:
             self.faults.append(f"{net.name} cannot be read ({error.strerror})")
-            return
+            return None
         if weight is not None and (size := weight.stat().st_size) < facts.weight_bytes:
             self.faults.append(
                 f"{weight.name} is cut short: expected {facts.weight_bytes:,} bytes, got {size:,}"
             )
+        return facts
 
     def _check_tokenizer(self, tokenizer: Path) -> None:
         try:

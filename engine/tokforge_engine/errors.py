@@ -47,6 +47,13 @@ class InvalidRequest(EngineError):
     exit_code = 2
 
 
+class TooLittleMemory(EngineError):
+    """A model would need more memory than is free; the system would end it, or something else."""
+
+    kind = "refused"
+    exit_code = 7
+
+
 class EngineUnavailable(EngineError):
     """MNN is not installed here, or lacks a call that the adapter needs."""
 

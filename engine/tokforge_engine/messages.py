@@ -31,6 +31,7 @@ from tokforge_engine.generation import (
     TokenLogprobs,
     ToolCall,
 )
+from tokforge_engine.memory import Shape
 from tokforge_engine.sampling import Sampling
 from tokforge_engine.settings import Numerics, RuntimeSettings
 from tokforge_engine.statistics import DrafterCount, Statistics
@@ -178,7 +179,7 @@ _VALUES = {
     for value in (
         *(Load, LoadModel, Generate, Score, Cancel),
         *(Phase, Ready, Prefilled, Part, Finished, Scores, Cancelled, Failed),
-        *(CheckedBundle, RuntimeSettings, GenerateOptions, Sampling, Message, ToolCall),
+        *(CheckedBundle, Shape, RuntimeSettings, GenerateOptions, Sampling, Message, ToolCall),
         *(Piece, Run, Result, Scored, Statistics, DrafterCount, Token, Likely, TokenLogprobs),
         type(Path()),
     )

@@ -11,10 +11,20 @@ import struct
 from dataclasses import dataclass
 
 _NET_OPS = 3
-_OP_KIND, _OP_BODY = 1, 2
-# Place of a body's field ``external`` ([offset, bytes, more bytes...] into the weight file), by
-# the body's number in the union OpParameter: constants (Blob) and matrices (Convolution2D).
-_EXTERNAL = {7: 9, 9: 6}
+_OP_KIND, _OP_BODY, _OP_NAME = 1, 2, 3
+# Numbers of bodies in the union OpParameter: constants (Blob) and matrices (Convolution2D).
+_CONSTANT, _MATRIX = 7, 9
+# Place of a body's field ``external``: [offset, bytes, more bytes...] into the weight file.
+_EXTERNAL = {_CONSTANT: 9, _MATRIX: 6}
+_MATRIX_COMMON = 0
+_COMMON_OUTPUTS, _COMMON_INPUTS = 10, 11
+# Files of real models stay far below; without bounds a small file could ask for endless reading,
+# since many operations may share one long list.
+_MOST_OPS = 500_000
+_MOST_PARTS = 16
+_MOST_NAME_BYTES = 512
+# As exporters name the matrices whose outputs are cached for each token.
+_CACHED = (b"k_proj", b"v_proj")
 
 
 class NotWhole(ValueError):
@@ -28,10 +38,17 @@ class NetFacts:
     Attributes:
         ops: number of operations in the graph.
         weight_bytes: how long the weight file must at least be; 0 where it names none.
+        parameters: numbers in all matrices together.
+        largest: numbers in the largest matrix.
+        cached: keys and values of a token, in all layers, by the names of matrices; 0 where no
+            matrix has such a name.
     """
 
     ops: int
     weight_bytes: int
+    parameters: int
+    largest: int
+    cached: int
 
 
 def read_net(data: bytes) -> NetFacts:
@@ -45,18 +62,47 @@ def read_net(data: bytes) -> NetFacts:
     if ops is None:
         raise NotWhole("it holds no operations")
     start, count = ops
-    weight_bytes = 0
+    if count > _MOST_OPS:
+        raise NotWhole(f"it holds {count:,} operations")
+    weight_bytes = parameters = largest = cached = 0
     for place in range(count):
         op = file.table(start + 4 * place)
         kind_at, body_at = file.field(op, _OP_KIND), file.field(op, _OP_BODY)
         if kind_at is None or body_at is None:
             continue
-        if external := _EXTERNAL.get(file.number("B", kind_at)):
-            parts = file.vector(file.table(body_at), external)
-            if parts is not None and parts[1] > 1:
-                where = [file.number("q", parts[0] + 8 * part) for part in range(parts[1])]
-                weight_bytes = max(weight_bytes, sum(where))
-    return NetFacts(count, weight_bytes)
+        kind = file.number("B", kind_at)
+        if kind not in _EXTERNAL:
+            continue
+        body = file.table(body_at)
+        weight_bytes = max(weight_bytes, _end_of_weights(file, body, _EXTERNAL[kind]))
+        if kind == _MATRIX:
+            inputs, outputs = _sizes(file, body)
+            parameters += inputs * outputs
+            largest = max(largest, inputs * outputs)
+            name = file.text(op, _OP_NAME, _MOST_NAME_BYTES)
+            if any(part in name for part in _CACHED):
+                cached += outputs
+    return NetFacts(count, weight_bytes, parameters, largest, cached)
+
+
+def _end_of_weights(file: _Flatbuffer, body: int, external: int) -> int:
+    parts = file.vector(body, external)
+    if parts is None or parts[1] < 2:
+        return 0
+    if parts[1] > _MOST_PARTS:
+        raise NotWhole(f"an operation has weights in {parts[1]:,} parts")
+    return sum(file.number("q", parts[0] + 8 * part) for part in range(parts[1]))
+
+
+def _sizes(file: _Flatbuffer, body: int) -> tuple[int, int]:
+    """How many numbers go into a matrix and come out of it; 0 where it does not say."""
+    common_at = file.field(body, _MATRIX_COMMON)
+    if common_at is None:
+        return 0, 0
+    common = file.table(common_at)
+    places = (file.field(common, field) for field in (_COMMON_INPUTS, _COMMON_OUTPUTS))
+    inputs, outputs = (0 if at is None else max(file.number("i", at), 0) for at in places)
+    return inputs, outputs
 
 
 class _Flatbuffer:
@@ -99,3 +145,11 @@ class _Flatbuffer:
         if start + 4 + count > len(self._data):
             raise NotWhole(f"a list of {count:,} things ends after the file")
         return start + 4, count
+
+    def text(self, table: int, number: int, most: int) -> bytes:
+        """The first `most` bytes of a text field; empty where left out."""
+        found = self.vector(table, number)
+        if found is None:
+            return b""
+        start, count = found
+        return self._data[start : start + min(count, most)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,11 @@ from types import TracebackType
 
 from tokforge_engine import errors
 from tokforge_engine.bundle_check import check_bundle
-from tokforge_engine.errors import EngineCrashed, EngineError, InvalidRequest
+from tokforge_engine.drafting import SCORED
+from tokforge_engine.errors import EngineCrashed, EngineError, InvalidRequest, TooLittleMemory
+from tokforge_engine.free_memory import free_bytes
 from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Scored
+from tokforge_engine.memory import EXPECTED_TOKENS, ModelLoad, needed_bytes
 from tokforge_engine.messages import (
     Cancel,
     Failed,
@@ -52,9 +56,12 @@ class Session:
             length is prepared at load, which costs a forward's time and some memory.
         numerics: ``fast``, or at a cost ``exact`` or ``reference``, where paired text is plain
             text; see `tokforge_engine.settings.Numerics`.
-        load_timeout: seconds; by default 8 and one for each 20 MB of weights.
+        load_timeout: seconds from the worker's start to its readiness; by default 8 and one for
+            each 20 MB of weights.
+        force: load it also where memory seems too small for it.
 
     Raises:
+        TooLittleMemory: the models need more memory than is free.
         BundleDamaged: a bundle is not whole.
         Incompatible: the draft's vocabulary is another, or the target cannot verify.
         EngineUnavailable: MNN is not installed here.
@@ -71,6 +78,7 @@ class Session:
         max_d: int = 7,
         numerics: Numerics = "fast",
         load_timeout: float | None = None,
+        force: bool = False,
     ) -> None:
         if not 0 <= max_d <= MAX_D:
             raise InvalidRequest(f"max_d expected 0 to {MAX_D}, got {max_d}")
@@ -85,8 +93,11 @@ class Session:
             max_d,
             numerics,
         )
+        if not force:
+            _refuse_what_is_too_large(load, free_bytes())
         if load_timeout is None:
-            size = sum(model.bundle.weight_bytes for model in (load.target, load.draft) if model)
+            models = filter(None, (load.target, load.draft))
+            size = sum(model.bundle.shape.weight_bytes for model in models)
             load_timeout = _LOAD_SECONDS + size / _SLOWEST_READ
         self._max_d = max_d
         self._requests = 0
@@ -293,6 +304,42 @@ def _in_reference(spec: ModelSpec) -> ModelSpec:
 
 def _checked(spec: ModelSpec) -> LoadModel:
     return LoadModel(spec.label, check_bundle(spec.path), spec.settings, spec.context_length)
+
+
+def _refuse_what_is_too_large(load: Load, free: int | None) -> None:
+    needed = needed_bytes(*_loads(load))
+    if free is None or needed <= free:
+        return
+    who = load.target.label + (f" with {load.draft.label}" if load.draft else "")
+    less = "without a draft (--draft none) it needs less; " if load.draft else ""
+    raise TooLittleMemory(
+        f"{who} would need about {needed / 1e6:,.0f} MB of memory, text of {EXPECTED_TOKENS:,} "
+        f"tokens included; {free / 1e6:,.0f} MB are free",
+        hint=f"end other programs; {less}--force loads it all the same",
+    )
+
+
+def _loads(load: Load) -> list[ModelLoad]:
+    drafted = range(1, load.max_d + 2) if load.draft or load.lookup else range(1, 2)
+    models = [_model_load(load.target, tuple(drafted))]
+    if load.draft:
+        models.append(_model_load(load.draft, (1, SCORED)))
+    return models
+
+
+def _model_load(model: LoadModel, widths: tuple[int, ...]) -> ModelLoad:
+    bundle, settings = model.bundle, model.settings
+    context_length = bundle.context_length or model.context_length or EXPECTED_TOKENS
+    precision = settings.precision or bundle.precision
+    in_16_bits = platform.machine().lower() in {"arm64", "aarch64"} and precision == "low"
+    return ModelLoad(
+        shape=bundle.shape,
+        vocabulary=bundle.embedding_rows,
+        widths=widths,
+        tokens=min(context_length, EXPECTED_TOKENS),
+        unrounded=(settings.memory or bundle.memory or "low") != "low",
+        number_bytes=2 if in_16_bits else 4,
+    )
 
 
 def _error(failed: Failed) -> EngineError:

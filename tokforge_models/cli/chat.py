@@ -69,7 +69,7 @@ def chat(
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     beginning = [Message("system", system)] if system else []
     insist = draft not in {"auto", "none"}
-    with open_pair(world, resolved, insist=insist, numerics=numerics) as pair:
+    with open_pair(world, resolved, insist=insist, numerics=numerics, force=running.force) as pair:
         output.note(headline(pair.resolution))
         options = GenerateOptions(
             max_tokens=max_tokens, d=pair.d, enable_thinking=thinking, sampling=sampling

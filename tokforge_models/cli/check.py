@@ -119,7 +119,7 @@ def check(
             f"nothing drafts for {resolution.target.id}, so its output is plain output",
             hint=f"tokforge resolve {resolution.target.id} --explain tells why",
         )
-    checker = _Checker(world, resolved, max_tokens, sampling, quiet=json)
+    checker = _Checker(world, resolved, max_tokens, sampling, force=running.force, quiet=json)
     reports = checker.reports()
     exact = next(report for report in reports if report.numerics == "exact")
     ok = exact.same == exact.of
@@ -144,12 +144,20 @@ class _Checker:
     """Runs all modes, the reference first, since the others are measured against it."""
 
     def __init__(
-        self, world: World, resolved: Resolved, tokens: int, sampling: Sampling, *, quiet: bool
+        self,
+        world: World,
+        resolved: Resolved,
+        tokens: int,
+        sampling: Sampling,
+        *,
+        force: bool,
+        quiet: bool,
     ) -> None:
         self._world = world
         self._resolved = resolved
         self._tokens = tokens
         self._sampling = sampling
+        self._force = force
         self._quiet = quiet
         # Each prompt with its plain text in the reference, as the reference reads it.
         self._reference: list[tuple[str, tuple[Scored, ...]]] = []
@@ -163,7 +171,9 @@ class _Checker:
         for mode in reversed(modes):
             if not self._quiet:
                 output.note(f"running plain and paired, numerics {mode}")
-            with open_pair(self._world, self._resolved, insist=True, numerics=mode) as pair:
+            with open_pair(
+                self._world, self._resolved, insist=True, numerics=mode, force=self._force
+            ) as pair:
                 found[mode] = self._report(mode, pair)
         return [found[mode] for mode in modes]
 

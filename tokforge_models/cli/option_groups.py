@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from tokforge_models.cli.options import (
     Backend,
     DraftThreads,
+    Force,
     Memory,
     MinP,
     Precision,
@@ -38,6 +39,7 @@ class Running:
     backend: Backend = None
     memory: Memory = None
     precision: Precision = None
+    force: Force = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,9 @@ DraftThreads = Annotated[
     int | None,
     typer.Option("--draft-threads", min=1, max=64, help="CPU threads of the draft alone."),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Load it although memory seems too small for it.")
+]
 Backend = Annotated[
     str | None, typer.Option("--backend", metavar="NAME", help="MNN backend, e.g. cpu or opencl.")
 ]

@@ -49,7 +49,12 @@ class Pair:
 
 @contextmanager
 def open_pair(
-    world: World, resolved: Resolved, *, insist: bool, numerics: Numerics = "fast"
+    world: World,
+    resolved: Resolved,
+    *,
+    insist: bool,
+    numerics: Numerics = "fast",
+    force: bool = False,
 ) -> Iterator[Pair]:
     """Claim, check and load a target with its draft.
 
@@ -58,6 +63,7 @@ def open_pair(
         resolved: what to load.
         insist: fail where the draft cannot be used; else run without it and say why.
         numerics: how the target computes its steps; see `tokforge_engine.settings.Numerics`.
+        force: load it also where memory seems too small for it.
 
     Raises:
         UnknownBundle: not installed.
@@ -86,6 +92,7 @@ def open_pair(
                     learned=learned,
                     max_d=_longest(resolution),
                     numerics=numerics,
+                    force=force,
                 )
             except EngineError as error:
                 guesses = draft is not None or resolution.lookup
@@ -110,15 +117,14 @@ def _longest(resolution: Resolution) -> int:
 
 
 def _learned_file(world: World, resolved: Resolved) -> Path | None:
-    """Where what auto learns of a pair is kept, by the contents of both; None for a folder."""
-    installed = world.store.installed()
-    ids = [resolved.resolution.target.id]
-    if resolved.resolution.draft:
-        ids.append(resolved.resolution.draft.id)
-    if resolved.folder or not all(id in installed for id in ids):
+    """Where what auto learns of a pair is kept, by the contents of both, if both are here."""
+    resolution = resolved.resolution
+    models = filter(None, (resolution.target, resolution.draft))
+    contents = [resolved.contents.get(model.id) for model in models]
+    known = [content for content in contents if content is not None]
+    if len(known) < len(contents):
         return None
-    name = pair_key(*(installed[id].content for id in ids))
-    return world.store.home / "learned" / f"{name}.json"
+    return world.store.home / "learned" / f"{pair_key(*known)}.json"
 
 
 def _spec(

@@ -77,7 +77,7 @@ def run(
     resolved = world.resolve(target, draft=draft, overrides=overrides)
     chat = [*([Message("system", system)] if system else []), Message("user", question)]
     insist = draft not in {"auto", "none"}
-    with open_pair(world, resolved, insist=insist, numerics=numerics) as pair:
+    with open_pair(world, resolved, insist=insist, numerics=numerics, force=running.force) as pair:
         if not json:
             output.note(headline(pair.resolution))
         options = GenerateOptions(

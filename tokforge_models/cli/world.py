@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +90,8 @@ class World:
             overrides=overrides,
         )
         notes = (*resolution.notes, *unread, *unusable)
-        return Resolved(replace(resolution, notes=notes), folder)
+        contents = {id: bundle.content for id, bundle in installed.items()}
+        return Resolved(replace(resolution, notes=notes), folder, contents)
 
     def _of_folder(self, folder: Path) -> tuple[Bundle, Installed]:
         weights = folder / WEIGHT_FILE
@@ -162,10 +163,17 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A resolution, and the folder that the target was named by, if it was."""
+    """A resolution and what it was made from.
+
+    Attributes:
+        resolution: who runs with whom.
+        folder: the directory that the target was named by, if it was.
+        contents: digests of what was there to resolve with, the folder included, by id.
+    """
 
     resolution: Resolution
     folder: Path | None
+    contents: Mapping[str, str]
 
 
 def describe_device(

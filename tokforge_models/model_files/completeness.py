@@ -169,8 +169,9 @@ def needed_files(config: Config, llm_config: Config, present: Container[str]) ->
     asked.optional("context_file", "context.json", present)
     if both.get("speculative_type") == "lookahead":
         asked.optional("lookup_file", "lookup_file.txt", present)
-    if both.get("base_dir"):
-        asked.problems.append("base_dir sends MNN to another folder")
+    if "base_dir" in config:
+        # Whatever it is: MNN puts it before names, an empty one too. It looks for it here alone.
+        asked.problems.append("config.json sets base_dir, which sends MNN to another folder")
     return Needed(tuple(dict.fromkeys(asked.files)), tuple(asked.problems))
 
 
