@@ -9,14 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from command import COMMAND, tokforge
-from tokforge_models.cli.app import run
+from tokforge_models.cli.app import COMMANDS, command_tree, run
 
-COMMANDS = (
-    *("demo", "run", "resolve", "ls", "show", "pull", "verify", "import", "export", "rm"),
-    *("registry", "registry lint", "registry path"),
-)
+ALL = sorted(name for names in COMMANDS.values() for name in names)
 HEAVY = ("MNN", "numpy", "huggingface_hub", "requests", "yaml", "tqdm", "filelock")
 
 
@@ -31,10 +29,27 @@ assert not loaded, loaded
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*ALL, "registry lint", "registry path"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command.split(), "--help"]) == 0
     assert "Usage: tokforge" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_a_module_has_the_commands_that_the_table_says(module: str) -> None:
+    tree = get_command(command_tree([COMMANDS[module][0]]))
+    assert set(tree.commands) == set(COMMANDS[module])  # type: ignore[attr-defined]
+
+
+def test_a_short_command_imports_its_own_module_alone() -> None:
+    code = """
+import sys
+from tokforge_models.cli.app import run
+assert run(["ls", "--json"]) == 0
+loaded = {name.rpartition(".cli.")[2] for name in sys.modules if ".cli." in name}
+assert "bundles" in loaded and not loaded & {"running", "chat", "check", "pulling"}, loaded
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 import tokforge_engine
 import tokforge_models
 from demo_pair import needs_mnn
-from tokforge_models.cli.app import app
+from tokforge_models.cli.app import command_tree
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -51,7 +51,8 @@ def test_every_dependency_has_its_line() -> None:
 
 def test_every_command_is_in_the_table() -> None:
     page = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
-    names = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
+    known = command_tree().registered_commands
+    names = [command.name or command.callback.__name__ for command in known]  # type: ignore[union-attr]
     assert not [name for name in names if not re.search(rf"^\| `{name}\b", page, re.MULTILINE)]
 
 

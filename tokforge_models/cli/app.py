@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from tokforge_engine.errors import EngineError
-from tokforge_models.cli import (
-    bundles,
-    chat,
-    check,
-    output,
-    pairing,
-    pulling,
-    registry_commands,
-    running,
-    upkeep,
-)
+from tokforge_models.cli import output
 from tokforge_models.errors import TokforgeError
 
 INTERRUPTED = 130
 
-app = typer.Typer(
-    name="tokforge",
-    help="Bundles of MNN chat models: verified downloads, draft pairings with their reasons, "
-    "and paired inference.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+# Commands by the module they are in, in the order that the help shows.
+COMMANDS = {
+    "running": ("demo", "run"),
+    "chat": ("chat",),
+    "check": ("check",),
+    "pairing": ("resolve",),
+    "pulling": ("pull",),
+    "bundles": ("ls", "show", "verify", "import", "export", "rm"),
+    "upkeep": ("lock", "update", "prune"),
+    "registry_commands": ("registry",),
+}
+
+
+def command_tree(words: Sequence[str] = ()) -> typer.Typer:
+    """The root command, with all that can be asked of it.
+
+    Args:
+        words: a command line. If it begins with a command, only the module of that one is
+            imported: a third of the time that a short command takes.
+    """
+    asked = [module for module, names in COMMANDS.items() if words and words[0] in names]
+    return _tree(tuple(asked or COMMANDS))
+
+
+@cache
+def _tree(modules: tuple[str, ...]) -> typer.Typer:
+    app = typer.Typer(
+        name="tokforge",
+        help="Bundles of MNN chat models: verified downloads, draft pairings with their reasons, "
+        "and paired inference.",
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for module in modules:
+        import_module(f"tokforge_models.cli.{module}").add_to(app)
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -43,7 +65,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -52,23 +73,13 @@ def _root(
     pass
 
 
-running.add_to(app)
-chat.add_to(app)
-check.add_to(app)
-pairing.add_to(app)
-pulling.add_to(app)
-bundles.add_to(app)
-upkeep.add_to(app)
-registry_commands.add_to(app)
-
-
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code (the table is in docs/commands.md)."""
     output.open_missing_streams()
     words = list(argv)
     as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
-        code = app(args=words, prog_name="tokforge", standalone_mode=False)
+        code = command_tree(words)(args=words, prog_name="tokforge", standalone_mode=False)
         if code == INTERRUPTED:
             output.error("interrupted", "stopped; what was verified is kept", "", as_json=as_json)
         return code if isinstance(code, int) else 0
