@@ -21,7 +21,9 @@ TOKENIZER_FILE = "tokenizer.mtok"
 BUNDLE_FILES = ("config.json", "llm_config.json", "llm.mnn", "llm.mnn.weight", TOKENIZER_FILE)
 
 
-def export(source: Path, bundle: Path, threads: int) -> None:
+def export(
+    source: Path, bundle: Path, threads: int, *, bits: int = BITS, block: int = BLOCK
+) -> None:
     """Replace the bundle by the export of the transformers folder `source`."""
     spec = importlib.util.find_spec("llmexport")
     if spec is None or not spec.submodule_search_locations:
@@ -31,7 +33,7 @@ def export(source: Path, bundle: Path, threads: int) -> None:
     shutil.rmtree(raw, ignore_errors=True)
     raw.mkdir(parents=True)
     command = [sys.executable, str(tool / "llmexport.py"), "--path", str(source), "--export", "mnn"]
-    command += ["--dst_path", str(raw), "--quant_bit", str(BITS), "--quant_block", str(BLOCK)]
+    command += ["--dst_path", str(raw), "--quant_bit", str(bits), "--quant_block", str(block)]
     environment = os.environ | {"PYTHONPATH": str(tool), "HF_HUB_OFFLINE": "1"}
     run = subprocess.run(
         command, cwd=raw, env=environment, check=False, capture_output=True, text=True

@@ -1,0 +1,84 @@
+"""A target of the 4B shape with a draft of the 0.6B shape, acceptance replayed.
+
+    python benchmarks/engine_shapes.py --bundles build/bench
+
+The weights are random (tools/make_bench_bundles.py), so the guesses are scripted: the draft's
+forward is run, its token is right with the given chance in each place, and it is as sure as that.
+What is possible is the best fixed length: on this very script, at this run's prices; and by the
+formula for the share that the script came to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+
+from engine_auto import LENGTHS, clock
+from harness.models import quiet
+from harness.pairs import Pair, Way, in_turn
+from harness.pricing import Prices
+from harness.scripted import steady
+from harness.texts import ids_of, write
+
+from tokforge_engine.sampling import Sampling
+
+
+def expected(prices: Prices, chance: float, d: int) -> float:
+    """Tokens a second with a fixed length, by the formula."""
+    tokens = sum(chance**place for place in range(d + 1))
+    seconds = prices.verify[d + 1]
+    if d:
+        # After full acceptance the draft reads two tokens.
+        late = prices.draft(2) - prices.draft(1)
+        seconds += d * prices.draft(1) + chance**d * late
+    return tokens / seconds
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bundles", type=Path, required=True)
+    parser.add_argument("--target", default="qwen3-4b-shape")
+    parser.add_argument("--draft", default="qwen3-0.6b-shape")
+    parser.add_argument("--chance", type=float, default=0.9)
+    parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=2)
+    asked = parser.parse_args()
+    quiet()
+
+    pair = Pair.load(
+        asked.bundles / asked.target,
+        asked.bundles / asked.draft,
+        asked.threads,
+        steady(asked.chance),
+    )
+    prompt = ids_of(pair.target, "Tell me of the sea.")
+    text = write(pair.target, prompt, asked.tokens, Sampling())
+    ways = [Way(f"d = {d}", pair.fixed(pair.draft, d)) for d in (0, *LENGTHS)]
+    auto = Way("auto", pair.auto())
+    runs = in_turn(pair, [*ways, auto], [text], random.Random(1).shuffle)
+    prices = Prices(run for part in runs.values() for run in part)
+    priced = {name: prices.total(part) for name, part in runs.items()}
+    (single,) = runs["d = 1"]
+    share = single.accepted / single.drafted
+    formula = {d: expected(prices, share, d) for d in (0, *LENGTHS)}
+
+    print(f"{asked.target} with {asked.draft}, guesses right in {share:.2f} of places (scripted)")
+    print(prices)
+    print("          of plain: priced   clock   formula  outside")
+    for name, (run,) in runs.items():
+        by_formula = f"{formula[int(name[-1])] / formula[0]:.2f}" if name != "auto" else ""
+        print(
+            f"{name:10} {priced['d = 0'] / priced[name]:15.2f} "
+            f"{clock(runs['d = 0']) / run.seconds:7.2f} {by_formula:>9} "
+            f"{run.outside / run.seconds:8.1%}"
+        )
+    best = min(way for name, way in priced.items() if name != "auto")
+    speed = (asked.tokens - 1) / priced["auto"]
+    print(f"auto: {best / priced['auto']:.3f} of the best fixed length on this script,")
+    print(f"      {speed / max(formula.values()):.3f} of the formula's best, priced")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the engine's benchmarks share: models that are watched, texts replayed, prices."""
