@@ -580,3 +580,10 @@ def test_raw_text_is_continued_without_the_template(session):
     templated = answer(session, "The sea is", max_tokens=1)[1]
     raw = answer(session, "The sea is", max_tokens=1, raw=True)[1]
     assert 0 < raw.prompt_tokens < templated.prompt_tokens
+
+
+def test_a_session_knows_whether_its_worker_runs():
+    session = Session(spec(TARGET))
+    assert session.alive
+    session.close()
+    assert not session.alive

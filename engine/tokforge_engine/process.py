@@ -74,6 +74,11 @@ class WorkerProcess:
         """Whether it can be sent orders: nobody has ended it, nor was its end noticed."""
         return not self._orders.closed
 
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
     def send(self, order: Order) -> None:
         """Send an order.
 

@@ -131,6 +131,11 @@ class Session:
         return self._worker.pid
 
     @property
+    def alive(self) -> bool:
+        """Whether the worker runs; a session whose worker has ended answers nothing more."""
+        return self._worker.alive
+
+    @property
     def max_d(self) -> int:
         """The largest draft length that a request may ask for."""
         return self._max_d
