@@ -20,6 +20,7 @@ COMMANDS = {
     "running": ("demo", "run"),
     "chat": ("chat",),
     "check": ("check",),
+    "serving": ("serve",),
     "pairing": ("resolve",),
     "pulling": ("pull",),
     "bundles": ("ls", "show", "verify", "import", "export", "rm"),

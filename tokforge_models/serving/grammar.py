@@ -1,0 +1,109 @@
+"""Which grammar an answer has to follow, from what a request wants of it.
+
+Grammars are texts for `tokforge_engine.constraint`. They are checked here, so that a schema that
+cannot be honoured is refused before anything runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tokforge_models.serving.asked import (
+    AnyJson,
+    ChatRequest,
+    FunctionSpec,
+    NamedTool,
+    SchemaJson,
+)
+from tokforge_models.serving.errors import BadRequest
+
+# Else a model that likes blanks writes them until its tokens are used up.
+_COMPACT = {"whitespace_flexible": False}
+
+
+def available() -> bool:
+    """Whether answers can be made to follow a grammar here."""
+    return importlib.util.find_spec("llguidance") is not None
+
+
+def grammar_of(request: ChatRequest) -> str | None:
+    """The grammar of the answer; None where it may be any text.
+
+    Raises:
+        BadRequest: a schema cannot be honoured, or no grammar can.
+    """
+    calls = _wanted_calls(request)
+    form = request.response_format
+    formats = []
+    if isinstance(form, AnyJson):
+        formats.append(_json({"type": "object"}, "response_format.type"))
+    elif isinstance(form, SchemaJson):
+        formats.append(_json(form.json_schema.schema_, "response_format.json_schema.schema"))
+    if calls:
+        if formats:
+            raise BadRequest(
+                "a call that must be made and a format of the answer exclude each other",
+                param="response_format",
+            )
+        return _calls(calls, several=request.parallel_tool_calls is not False)
+    if not formats:
+        return None
+    if request.tools and request.tool_choice != "none":
+        raise BadRequest(
+            "a format of the answer is not supported where the model may call tools; "
+            "expected tool_choice none",
+            param="response_format",
+        )
+    return f"start: {formats[0]}"
+
+
+def _wanted_calls(request: ChatRequest) -> Sequence[FunctionSpec]:
+    """The functions one of which must be called; none where the model may choose not to."""
+    functions = [tool.function for tool in request.tools or ()]
+    if request.tool_choice == "required":
+        return functions
+    if isinstance(request.tool_choice, NamedTool):
+        name = request.tool_choice.function.name
+        return [function for function in functions if function.name == name]
+    return ()
+
+
+def _calls(functions: Sequence[FunctionSpec], *, several: bool) -> str:
+    calls = []
+    for place, function in enumerate(functions):
+        arguments = function.parameters or {"type": "object"}
+        rule = _json(arguments, f"tools[{place}].function.parameters")
+        head = json.dumps('{"name": ' + json.dumps(function.name) + ', "arguments": ')
+        calls.append(f'{head} {rule} "}}"')
+    more = ' ("\\n" call)*' if several else ""
+    return (
+        f"start: call{more}\n"
+        'call: "<tool_call>\\n" function "\\n</tool_call>"\n'
+        f"function: {' | '.join(calls)}"
+    )
+
+
+def _json(schema: dict[str, Any], param: str) -> str:
+    """A rule for JSON by a schema, checked."""
+    if not available():
+        raise BadRequest(
+            "llguidance is not installed in this server, which is needed for this: "
+            "pip install llguidance",
+            param=param.partition(".")[0],
+        )
+    from llguidance import LLMatcher
+
+    try:
+        rule = "%json " + json.dumps({**schema, "x-guidance": _COMPACT}, allow_nan=False)
+    except ValueError:
+        raise BadRequest("a schema holds a number that is none in JSON", param=param) from None
+    wrong, said = LLMatcher.validate_grammar_with_warnings(f"start: {rule}")
+    if wrong:
+        reason = said[0].partition("\n")[0].partition("failed to compile JSON schema: ")
+        raise BadRequest(
+            f"the schema cannot be honoured: {(reason[2] or reason[0])[:300]}", param=param
+        )
+    return rule

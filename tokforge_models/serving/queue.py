@@ -1,0 +1,294 @@
+"""One generation at a time, and a bounded line of those who wait.
+
+A thread of its own runs the model; answers go to their requests as fast as they come, so a client
+that reads slowly holds up nobody. When the engine's process dies, the request that ran hears of it
+and the pair is loaded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tokforge_engine import EngineCrashed, EngineError, Incompatible, InvalidRequest
+from tokforge_models.errors import TokforgeError
+from tokforge_models.serving.errors import (
+    ApiError,
+    BadRequest,
+    Failed,
+    QueueFull,
+    ShuttingDown,
+    TookTooLong,
+)
+from tokforge_models.serving.served import Answer, Served
+
+if TYPE_CHECKING:
+    from tokforge_engine import GenerateOptions, Message, Piece, Result
+
+_MOST_RETRY_SECONDS = 60
+# Of the mean duration of an answer, what the latest one counts.
+_LATEST = 0.2
+_STOP_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an answer ended.
+
+    Attributes:
+        result: the answer.
+        waited: seconds from its request to its beginning.
+    """
+
+    result: Result
+    waited: float
+
+
+class Ticket:
+    """A place in the line, and then a running answer.
+
+    Args:
+        chat: the messages.
+        options: how to answer.
+        loop: where its events are read.
+
+    Attributes:
+        since: when it was taken, on the monotonic clock.
+        timer: ends it when its time is over.
+    """
+
+    def __init__(
+        self,
+        chat: Sequence[Message],
+        options: GenerateOptions,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.chat = chat
+        self.options = options
+        self.since = time.monotonic()
+        self.timer: asyncio.TimerHandle | None = None
+        self._loop = loop
+        self._events: asyncio.Queue[Piece | Ended | Exception] = asyncio.Queue()
+        self._lock = threading.Lock()
+        self._answer: Answer | None = None
+        self._over = False
+
+    async def events(self) -> AsyncIterator[Piece | Ended]:
+        """Pieces, and at last how it ended.
+
+        Raises:
+            ApiError: it is not answered, or not to its end.
+            ClientGone: it was cancelled because of that.
+        """
+        while True:
+            event = await self._events.get()
+            if isinstance(event, Exception):
+                raise event
+            yield event
+            if isinstance(event, Ended):
+                return
+
+    def begin(self, answer: Answer) -> None:
+        """It runs now; called in the model's thread."""
+        with self._lock:
+            self._answer = answer
+            over = self._over
+        if over:
+            answer.cancel()
+
+    def tell(self, event: Piece | Ended | Exception) -> None:
+        """Hand out an event; called in the model's thread."""
+        # The loop may have ended while the model finished its round.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._put, event)
+
+    def end(self, why: Exception) -> None:
+        """Stop it at once, within one round where it runs; called in the loop's thread."""
+        self._put(why)
+        self.leave()
+        with self._lock:
+            self._over = True
+            answer = self._answer
+        if answer is not None:
+            answer.cancel()
+
+    def leave(self) -> None:
+        """Its time does not run any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def _put(self, event: Piece | Ended | Exception) -> None:
+        if not self._over:
+            self._events.put_nowait(event)
+
+
+class Queue:
+    """Serves one pair.
+
+    Args:
+        open_pair: loads what is served; called again after a crash.
+        most_waiting: how many requests may wait while one runs.
+        seconds: how long a request may take, its wait included.
+        on_restart: called when the pair was loaded again.
+    """
+
+    def __init__(
+        self,
+        open_pair: Callable[[], AbstractContextManager[Served]],
+        *,
+        most_waiting: int,
+        seconds: float,
+        on_restart: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._open_pair = open_pair
+        self._most_waiting = most_waiting
+        self._seconds = seconds
+        self._on_restart = on_restart
+        self._stack = ExitStack()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
+        self._served: Served | None = None
+        self._told: Served | None = None
+        self._waiting: deque[Ticket] = deque()
+        self._current: Ticket | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._mean_seconds = 1.0
+
+    def __enter__(self) -> Queue:
+        """Load the pair.
+
+        Raises:
+            TokforgeError, EngineError: it cannot be loaded.
+        """
+        self._load()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped = True
+        # A model that still computes ends with its process.
+        self._unload()
+        self._thread.shutdown()
+
+    @property
+    def served(self) -> Served:
+        """What is served; while it is loaded again, what was."""
+        assert self._told is not None
+        return self._told
+
+    @property
+    def healthy(self) -> bool:
+        """Whether a request would be answered."""
+        return self._served is not None and not self._stopped
+
+    @property
+    def running(self) -> bool:
+        """Whether an answer is being made."""
+        return self._current is not None
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their turn."""
+        return len(self._waiting)
+
+    def ask(self, chat: Sequence[Message], options: GenerateOptions) -> Ticket:
+        """Take a place in the line.
+
+        Raises:
+            QueueFull: there is none.
+            ShuttingDown: no more answers are begun.
+        """
+        if self._stopped:
+            raise ShuttingDown("the server is shutting down")
+        if len(self._waiting) >= self._most_waiting + (self._current is None):
+            seconds = self._mean_seconds * (len(self._waiting) + 1)
+            raise QueueFull(
+                f"one answer is being made and {len(self._waiting)} requests wait, which is all "
+                "that may",
+                retry_after=max(1, min(_MOST_RETRY_SECONDS, round(seconds))),
+            )
+        loop = asyncio.get_running_loop()
+        ticket = Ticket(chat, options, loop)
+        late = TookTooLong(f"the answer was not ready within {self._seconds:g} s")
+        ticket.timer = loop.call_later(self._seconds, self.cancel, ticket, late)
+        self._waiting.append(ticket)
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._work())
+        return ticket
+
+    def cancel(self, ticket: Ticket, why: Exception) -> None:
+        """End a ticket, whether it waits, runs or is over."""
+        with contextlib.suppress(ValueError):
+            self._waiting.remove(ticket)
+        ticket.end(why)
+
+    async def stop(self) -> None:
+        """End what runs and waits, and begin nothing more."""
+        self._stopped = True
+        for ticket in (*self._waiting, *filter(None, [self._current])):
+            self.cancel(ticket, ShuttingDown("the server is shutting down"))
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            ticket = self._current = self._waiting.popleft()
+            began = time.monotonic()
+            try:
+                await loop.run_in_executor(self._thread, self._answer, ticket)
+            finally:
+                self._current = None
+                ticket.leave()
+            self._mean_seconds += _LATEST * (time.monotonic() - began - self._mean_seconds)
+
+    def _answer(self, ticket: Ticket) -> None:
+        """Answer one request; in the model's thread."""
+        try:
+            served = self._served
+            if served is None or not served.model.alive:
+                served = self._load_again()
+            waited = time.monotonic() - ticket.since
+            answer = served.model.generate(ticket.chat, ticket.options)
+            ticket.begin(answer)
+            for piece in answer:
+                ticket.tell(piece)
+            ticket.tell(Ended(answer.result, waited))
+        except ApiError as failed:
+            ticket.tell(failed)
+        except (InvalidRequest, Incompatible) as refused:
+            ticket.tell(BadRequest(refused.message))
+        except EngineCrashed as crashed:
+            ticket.tell(Failed(crashed.message, code="engine_crashed"))
+            with contextlib.suppress(ShuttingDown):
+                self._load_again()
+        except EngineError as failed:
+            ticket.tell(Failed(failed.message, code="engine_failed"))
+        except Exception as fault:  # noqa: BLE001 - its request must hear of whatever it is
+            ticket.tell(Failed(f"the server met a fault of its own ({type(fault).__name__})"))
+
+    def _load(self) -> Served:
+        self._served = self._told = self._stack.enter_context(self._open_pair())
+        return self._served
+
+    def _load_again(self) -> Served:
+        if self._stopped:
+            raise ShuttingDown("the server is shutting down")
+        self._unload()
+        try:
+            served = self._load()
+        except (TokforgeError, EngineError) as error:
+            raise ShuttingDown(f"the models cannot be loaded: {error.message}") from None
+        self._on_restart()
+        return served
+
+    def _unload(self) -> None:
+        self._served = None
+        self._stack.close()

@@ -1,0 +1,195 @@
+"""Who may ask, by which name, how much and how slowly.
+
+A server on a loopback address is reachable from every web page that the user visits. A page's
+requests carry its own host name (also after DNS rebinding), cannot send JSON without the server's
+consent, and may not read answers without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from tokforge_models.serving.errors import (
+    ApiError,
+    ClientGone,
+    Failed,
+    Forbidden,
+    TooLarge,
+    TooSlow,
+    Unauthorized,
+    WrongType,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_LOG = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 8 * 2**20
+BODY_SECONDS = 30.0
+
+_HEADERS = {
+    # The page's own files, and answers of this server: nothing from elsewhere, nothing inline.
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may ask.
+
+    Attributes:
+        key: what a client must know; None lets everybody in.
+        hosts: names by which the server may be called, besides localhost and any IP address.
+        origins: web origins whose pages may read answers.
+    """
+
+    key: str | None = None
+    hosts: frozenset[str] = frozenset()
+    origins: tuple[str, ...] = ()
+
+
+class Guard:
+    """ASGI middleware: the host's name, headers that keep a browser careful, errors as answers.
+
+    Nothing that a request holds is ever logged, so of a fault of our own only the kind and the
+    place are.
+
+    Args:
+        app: raises `ApiError` before it begins a response.
+        access: who may ask.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what may pass."""
+        begun = False
+
+        async def careful(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            check_host(Headers(scope=scope), self._access)
+            await self._app(scope, receive, careful)
+        except ClientGone:
+            return
+        except ApiError as refused:
+            error: ApiError = refused
+        except Exception as fault:  # noqa: BLE001 - no request may end the server or its silence
+            _LOG.error("fault in %s: %s", scope["path"], _place(fault))
+            error = Failed("the server met a fault of its own")
+        else:
+            return
+        if not begun:
+            await error_response(error)(scope, receive, careful)
+
+
+def error_response(error: ApiError) -> Response:
+    """An error as a response."""
+    return Response(
+        error.document(), error.status, headers=error.headers, media_type="application/json"
+    )
+
+
+def check_host(headers: Headers, access: Access) -> None:
+    """Refuse a request that a foreign name led here.
+
+    Raises:
+        Forbidden: the name is neither an address, nor localhost, nor allowed.
+    """
+    name = _host_name(headers.get("host", ""))
+    if name == "localhost" or name in access.hosts or _is_address(name):
+        return
+    raise Forbidden("this server does not answer to that host name; tokforge serve --allow-host")
+
+
+def check_key(headers: Headers, access: Access) -> None:
+    """Refuse who does not know the key.
+
+    Raises:
+        Unauthorized: the key is missing or another.
+    """
+    if access.key is None:
+        return
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(
+        key.strip().encode("latin-1"), access.key.encode()
+    ):
+        raise Unauthorized("expected this server's key: Authorization: Bearer KEY")
+
+
+async def read_json(request: Request) -> bytes:
+    """The body of a request that brings JSON.
+
+    Raises:
+        WrongType: it is declared to be something else.
+        TooLarge, TooSlow: it is too large, or came too slowly.
+        ClientGone: it did not come.
+    """
+    declared = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if declared != "application/json":
+        # What a page of another origin may send without asking is never JSON.
+        raise WrongType("expected the content type application/json")
+    large = TooLarge(f"expected a body of at most {MAX_BODY_BYTES:,} bytes")
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > MAX_BODY_BYTES:
+        raise large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > MAX_BODY_BYTES:
+                    raise large
+    except TimeoutError:
+        raise TooSlow(f"the body did not arrive within {BODY_SECONDS:g} s") from None
+    except ClientDisconnect:
+        raise ClientGone from None
+    return bytes(body)
+
+
+def _place(fault: BaseException) -> str:
+    """The kind of a fault and where it arose, without its message."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    return f"{type(fault).__name__} at {where}"
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header, without the port."""
+    if host.startswith("["):
+        return host.partition("]")[0][1:].lower()
+    return host.partition(":")[0].lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
