@@ -23,6 +23,41 @@ def test_guesses_greedily_and_catches_up_in_one_forward():
     assert model.widths == [3, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("length", "widths"), [(64, [64]), (65, [64, 1]), (128, [64, 64]), (200, [64, 64, 64, 8])]
+)
+def test_a_long_context_is_read_in_chunks_and_reported(length, widths):
+    model = counter(10)
+    drafter = DraftModel(model, 10)
+    seen = []
+    drafter.on_read = lambda done, total: seen.append((done, total))
+    assert propose(drafter, [token % 10 for token in range(length)], 2) == [
+        length % 10,
+        (length + 1) % 10,
+    ]
+    assert model.widths == [*widths, 1]
+    assert seen == [(64 * (n + 1), length) for n in range(len(widths) - 1)]
+
+
+def test_reading_that_was_given_up_goes_on_later():
+    class GiveUpError(Exception):
+        pass
+
+    def give_up(done, total):
+        raise GiveUpError
+
+    model = counter(10)
+    drafter = DraftModel(model, 10)
+    context = [token % 10 for token in range(150)]
+    drafter.on_read = give_up
+    with pytest.raises(GiveUpError):
+        propose(drafter, context, 1)
+    assert model.ids == context[:64]
+    drafter.on_read = lambda done, total: None
+    assert propose(drafter, context, 1) == [0]
+    assert model.widths == [64, 64, 22]
+
+
 @pytest.mark.parametrize(("accepted", "fed"), [(0, 1), (1, 1), (2, 1), (3, 2)])
 def test_after_a_round_only_what_it_missed_is_fed(accepted, fed):
     model = counter(10)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tokforge_engine import process
 from tokforge_engine.errors import EngineCrashed, InvalidRequest
 from tokforge_engine.generation import GenerateOptions, Message
 from tokforge_engine.messages import Cancel, Generate, Phase, Ready
@@ -26,7 +28,7 @@ def worker():
     workers = []
 
     def start(code):
-        workers.append(WorkerProcess(("-c", SAY + code)))
+        workers.append(WorkerProcess(SAY + code))
         return workers[-1]
 
     yield start
@@ -68,9 +70,41 @@ def test_an_early_end_is_an_error(worker):
 
 def test_a_hang_is_killed(worker):
     hanging = worker(HANG)
-    with pytest.raises(EngineCrashed, match="did not finish pretending in 1 s"):
-        hanging.receive(timeout=1)
+    with pytest.raises(EngineCrashed, match="was not ready after 1 s; it was pretending"):
+        hanging.receive(1)
     assert gone(hanging.pid)
+
+
+def test_each_phase_is_a_sign_of_life(worker):
+    slow = worker(
+        "for n in range(30):\n"
+        "    threading.Event().wait(0.1)\n"
+        "    messages.write(out, Phase(f'step {n}'))\n"
+        f"{HANG}"
+    )
+    with pytest.raises(EngineCrashed, match="said nothing for 2 s while step 29"):
+        slow.receive(2, of_silence=True)
+    assert gone(slow.pid)
+
+
+@posix
+def test_what_the_log_says_of_memory_is_said(worker):
+    starved = worker("print('std::bad_alloc', file=sys.stderr, flush=True); os.abort()")
+    with pytest.raises(EngineCrashed, match=r"died of SIGABRT .*: it ran out of memory") as caught:
+        starved.receive()
+    assert "smaller model" in caught.value.hint
+
+
+def test_nothing_beside_the_package_stands_in_for_the_standard_library(tmp_path, monkeypatch):
+    package = shutil.copytree(Path(process.__file__).parent, tmp_path / "tokforge_engine")
+    for name in ("queue", "pickle", "json", "numpy", "MNN"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(77)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(process, "_PACKAGE", package)
+    # The end of its orders ends a worker that got as far as to listen.
+    worker = WorkerProcess()
+    worker.end(60)
+    assert worker._process.returncode == 0
 
 
 @pytest.mark.parametrize("answer", [b"The device supports: all\n" * 9, b"\0\0\0\x03abc"])

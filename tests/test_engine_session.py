@@ -15,6 +15,7 @@ import pytest
 
 from demo_pair import DRAFT, TARGET, needs_mnn
 from tokforge_engine import (
+    BundleDamaged,
     EngineCrashed,
     EngineError,
     GenerateOptions,
@@ -25,6 +26,7 @@ from tokforge_engine import (
     Sampling,
     Session,
 )
+from tokforge_engine.process import WorkerProcess
 
 pytestmark = needs_mnn
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -213,6 +215,16 @@ def test_a_long_prompt_is_read_in_chunks_and_may_be_given_up(session):
     assert again.token_ids == generation.result.token_ids
 
 
+def test_a_drafts_reading_of_a_long_prompt_may_be_given_up(session):
+    long = "Tell me about the sea. " * 60
+    generation = session.generate(long, LONG)
+    next(generation)
+    generation.close()
+    _, again = answer(session, long, d=0, max_tokens=4)
+    _, paired = answer(session, long, d=2, max_tokens=4)
+    assert paired.token_ids == again.token_ids
+
+
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 7])
 def test_exact_numerics_make_paired_text_plain_text_in_the_shipped_format(exact, d):
     for place in ("sea", "moon", "north"):
@@ -389,7 +401,7 @@ def test_a_chat_template_that_loops_is_ended(tmp_path, monkeypatch):
     (copy / "llm_config.json").write_text(json.dumps(config))
     monkeypatch.setattr("tokforge_engine.session._SILENCE_SECONDS", 2.0)
     with Session(spec(copy)) as session:
-        with pytest.raises(EngineCrashed, match="did not finish"):
+        with pytest.raises(EngineCrashed, match="said nothing for 2 s while generating"):
             answer(session)
         assert gone(session.pid)
         with pytest.raises(EngineCrashed, match="has ended"):
@@ -414,6 +426,47 @@ def test_a_worker_that_dies_while_generating_is_one_error(name):
         with pytest.raises(EngineCrashed, match=f"died of {name} while generating with demo-chat"):
             list(generation)
         assert gone(session.pid)
+
+
+@pytest.mark.parametrize("which", [TARGET.name, DRAFT.name])
+def test_a_bundle_that_goes_while_it_is_loaded_is_said_to(tmp_path, monkeypatch, which):
+    copies = {path.name: shutil.copytree(path, tmp_path / path.name) for path in (TARGET, DRAFT)}
+    send = WorkerProcess.send
+
+    def move_and_send(worker, order):
+        copies[which].rename(tmp_path / "elsewhere")
+        send(worker, order)
+
+    monkeypatch.setattr(WorkerProcess, "send", move_and_send)
+    with pytest.raises(BundleDamaged, match=f"{which} was moved or changed while it was loaded"):
+        Session(*(spec(copy) for copy in copies.values()), load_timeout=10)
+
+
+STARVED = f"""
+import pathlib, resource
+from tokforge_engine import *
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (250 << 20, 250 << 20))
+    settings = RuntimeSettings(memory="normal", threads=1)
+    try:
+        Session(ModelSpec(pathlib.Path({str(TARGET)!r}), settings), load_timeout=20, force=True)
+    except EngineError as error:
+        print(error.exit_code, error.message, flush=True)
+"""
+
+
+@posix
+def test_memory_that_runs_out_is_one_error_that_says_so():
+    done = subprocess.run(
+        [sys.executable, "-c", STARVED],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        check=True,
+    )
+    assert done.stdout.startswith("8 ")
+    assert "ran out of memory" in done.stdout
+    assert done.stderr == ""
 
 
 def cut(file, size):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_engine.thinking import Said, ThinkSplitter
+from tokforge_engine.thinking import Said, ThinkSplitter, opens_thought
 
 
-def split(*pieces):
-    splitter = ThinkSplitter()
+def split(*pieces, thinking=False):
+    splitter = ThinkSplitter(thinking=thinking)
     said = [each for piece in pieces for each in splitter.add(piece)]
     return [*said, *splitter.finish()]
 
@@ -33,6 +33,25 @@ def split(*pieces):
 )
 def test_thoughts_and_answer(pieces, said):
     assert split(*pieces) == said
+
+
+def test_a_thought_that_the_prompt_opened():
+    assert split("hm</th", "ink>yes", thinking=True) == [Said("hm", True), Said("yes", False)]
+    assert split("hm", thinking=True) == [Said("hm", True)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "opens"),
+    [
+        ("assistant\n", False),
+        ("assistant\n<think>\n", True),
+        ("assistant\n<think>\n\n</think>\n\n", False),
+        ("<think> is a mark", False),
+        ("", False),
+    ],
+)
+def test_whether_a_prompt_ends_within_a_thought(prompt, opens):
+    assert opens_thought(prompt) is opens
 
 
 @given(st.lists(st.sampled_from(["<", "think>", "</", "/", "a", "<think>", "</think>", "hm"])))

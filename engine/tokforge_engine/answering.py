@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from tokforge_engine.choice import greedy
 from tokforge_engine.constraint import Constraint, Vocabulary
 from tokforge_engine.conversation import Conversation, reusable, same_length
 from tokforge_engine.costs import Costs, measure_costs
-from tokforge_engine.decoding import PREFILL_CHUNK, Token, decode, prefill
+from tokforge_engine.decoding import Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import Incompatible, InvalidRequest
@@ -27,10 +28,11 @@ from tokforge_engine.generation import (
     Run,
     TokenLogprobs,
 )
-from tokforge_engine.learned import Learned
+from tokforge_engine.learned import PairLearned
 from tokforge_engine.likelihood import Recorder
 from tokforge_engine.lookup import Lookup
 from tokforge_engine.messages import (
+    Begun,
     Cancelled,
     Finished,
     Generate,
@@ -44,11 +46,13 @@ from tokforge_engine.messages import (
     Scores,
 )
 from tokforge_engine.mnn_model import MnnModel, first_difference
+from tokforge_engine.model import PREFILL_CHUNK
 from tokforge_engine.policy import FixedLength, Policy
 from tokforge_engine.sampler import Sampler
 from tokforge_engine.sampling import MAX_SEED, Sampling
 from tokforge_engine.scoring import scored_token
 from tokforge_engine.statistics import Tally
+from tokforge_engine.thinking import opens_thought
 
 if TYPE_CHECKING:
     from tokforge_engine.choice import Choose
@@ -96,7 +100,7 @@ class Pair:
             send(Phase(f"measuring {load.target.label} and its draft"))
             self._costs = measure_costs(self._target, draft, load.max_d)
         self._learned_file = load.learned
-        self._learned = Learned.read(load.learned) if load.learned else Learned()
+        self._learned = PairLearned.read(load.learned) if load.learned else PairLearned()
         self._autos: dict[str, AutoPolicy] = {}
         self._label = load.target.label
         self._vocabulary: Vocabulary | None = None
@@ -138,10 +142,17 @@ class Pair:
             InvalidRequest: the prompt is empty or leaves no room for an answer.
             EngineError: a model failed.
         """
+        try:
+            self._answer(order, cancelled)
+        except _GivenUp:
+            self._send(Cancelled(order.request))
+
+    def _answer(self, order: Generate, cancelled: Callable[[], bool]) -> None:
         self._send(Phase(f"generating with {self._label}"))
         target, options = self._target, order.options
         policy = self._policy(options)
         rendered = self._rendered(order)
+        self._send(Begun(order.request, opens_thought(rendered)))
         prompt = self._conversation.prompt(rendered, target.encode)
         limit = self._room(len(prompt), options)
         sampling = _seeded(options.sampling)
@@ -152,8 +163,9 @@ class Pair:
         for done in prefill(target, prompt, tally):
             self._send(Prefilled(order.request, done, len(prompt)))
             if cancelled():
-                self._send(Cancelled(order.request))
-                return
+                raise _GivenUp
+        if self._draft is not None:
+            self._draft.on_read = partial(self._draft_reads, self._draft.name, cancelled)
         text = Detokenizer(target.token_bytes, options.stop)
         said = Detokenizer(target.token_bytes)
         pieces = _Pieces(order.request, self._send, tally)
@@ -172,8 +184,7 @@ class Pair:
         try:
             for token in tokens:
                 if cancelled():
-                    self._send(Cancelled(order.request))
-                    return
+                    raise _GivenUp
                 if not options.ignore_stop_tokens and target.is_stop(token.id):
                     finish_reason = "stop"
                     break
@@ -203,6 +214,12 @@ class Pair:
             with contextlib.suppress(OSError):
                 self._learned.write(self._learned_file)
         self._send(Finished(order.request, result))
+
+    def _draft_reads(self, name: str, cancelled: Callable[[], bool], done: int, total: int) -> None:
+        if cancelled():
+            raise _GivenUp
+        # Also a sign of life, since nothing is generated meanwhile.
+        self._send(Phase(f"reading the prompt with {name}, {done:,} of {total:,} tokens"))
 
     def score(self, order: Score) -> None:
         """Read a chat and an answer from an empty cache, and send `Scores`.
@@ -292,7 +309,9 @@ class Pair:
         if self._costs is None or (draft is None and lookup is None):
             return FixedLength()
         if options.drafter not in self._autos:
-            self._autos[options.drafter] = AutoPolicy(self._costs, draft, lookup, self._learned)
+            self._autos[options.drafter] = AutoPolicy(
+                self._costs, draft, lookup, self._learned.of(options.drafter)
+            )
         return self._autos[options.drafter]
 
     def _room(self, prompt_tokens: int, options: GenerateOptions) -> int:
@@ -305,6 +324,10 @@ class Pair:
                 f"{context_length - 1} tokens, got {prompt_tokens}"
             )
         return min(options.max_tokens, context_length - prompt_tokens)
+
+
+class _GivenUp(Exception):
+    """The request is no longer wanted."""
 
 
 class _Pieces:

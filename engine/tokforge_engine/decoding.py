@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tokforge_engine.acceptance import accept
 from tokforge_engine.choice import greedy
-from tokforge_engine.model import LanguageModel
+from tokforge_engine.model import PREFILL_CHUNK, LanguageModel
 from tokforge_engine.policy import Policy
 from tokforge_engine.statistics import Tally
 
@@ -28,10 +28,6 @@ class Token:
 
     id: int
     drafted_by: str | None = None
-
-
-PREFILL_CHUNK = 64
-"""Tokens of a prompt fed in one forward; even, so that every chunk runs in whole tiles of rows."""
 
 
 def prefill(

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tokforge_engine.choice import greedy
-from tokforge_engine.model import LanguageModel
+from tokforge_engine.model import PREFILL_CHUNK, LanguageModel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from tokforge_engine.model import Logits
 
     Choice = Callable[[NDArray[np.float32], int], int]
 
@@ -66,7 +68,7 @@ def likeliest(row: NDArray[np.float32], _ahead: int) -> int:
 class DraftModel:
     """A small language model that guesses for a large one.
 
-    It is not given a context before its first guess is wanted, and catches up in one forward.
+    It is not given a context before its first guess is wanted, and then catches up in chunks.
 
     Args:
         model: the draft; its KV cache belongs to this drafter.
@@ -78,6 +80,8 @@ class DraftModel:
         choose: the guess from logits of shape [at most vocabulary], for a place that is so many
             ahead of the next token (negative: behind). Where the target samples, this draws with
             the same random numbers.
+        on_read: called between the chunks of a long context with the tokens read and to be read.
+            What it raises ends the reading; a later guess goes on from there.
     """
 
     computes = True
@@ -87,6 +91,7 @@ class DraftModel:
     ) -> None:
         self.name = name
         self.choose: Choice = likeliest
+        self.on_read: Callable[[int, int], None] = _ignored
         self._model = model
         self._scores = scores
         # A draft padded further than its target may prefer an id that the target does not have.
@@ -105,11 +110,20 @@ class DraftModel:
             return
         ahead = 0
         while model.context_length is None or model.length + len(pending) <= model.context_length:
-            self._row = model.extend(pending)[0, : self._shared]
+            self._row = self._read(pending)[0, : self._shared]
             token = self.choose(self._row, ahead)
             yield token
             pending = [token]
             ahead += 1
+
+    def _read(self, ids: Sequence[int]) -> Logits:
+        """Append `ids`; the logits after the last."""
+        done = 0
+        while len(ids) - done > PREFILL_CHUNK:
+            self._model.extend(ids[done : done + PREFILL_CHUNK])
+            done += PREFILL_CHUNK
+            self.on_read(done, len(ids))
+        return self._model.extend(ids[done:])
 
     def sure(self) -> int:
         """By its probability of the likeliest token, see `CONFIDENCES`."""
@@ -139,6 +153,10 @@ class DraftModel:
         """Roll the draft's cache back to what is final."""
         if length < self._model.length:
             self._model.rollback(length)
+
+
+def _ignored(_done: int, _total: int) -> None:
+    pass
 
 
 def _degree(row: NDArray[np.float32]) -> int:

@@ -6,7 +6,7 @@ values below, pickled. The reader builds nothing but these values, whatever the 
 Session to worker: `Load` once, then `Generate`, `Score` and `Cancel`; the end of the stream ends
 the worker.
 Worker to session: `Phase` before each step that could crash, `Ready` once, then for each request
-`Prefilled`s, `Part`s and one of `Finished`, `Scores`, `Cancelled` and `Failed`.
+`Begun`, `Prefilled`s, `Part`s and one of `Finished`, `Scores`, `Cancelled` and `Failed`.
 """
 
 from __future__ import annotations
@@ -118,6 +118,14 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A request's prompt is made; `in_thought` says whether the answer begins within a thought."""
+
+    request: int
+    in_thought: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Prefilled:
     """So many of the prompt's tokens have been read, of so many."""
 
@@ -172,13 +180,13 @@ class Failed:
 
 
 Order = Load | Generate | Score | Cancel
-Report = Phase | Ready | Prefilled | Part | Finished | Scores | Cancelled | Failed
+Report = Phase | Ready | Begun | Prefilled | Part | Finished | Scores | Cancelled | Failed
 
 _VALUES = {
     (value.__module__, value.__qualname__): value
     for value in (
         *(Load, LoadModel, Generate, Score, Cancel),
-        *(Phase, Ready, Prefilled, Part, Finished, Scores, Cancelled, Failed),
+        *(Phase, Ready, Begun, Prefilled, Part, Finished, Scores, Cancelled, Failed),
         *(CheckedBundle, Shape, RuntimeSettings, GenerateOptions, Sampling, Message, ToolCall),
         *(Piece, Run, Result, Scored, Statistics, DrafterCount, Token, Likely, TokenLogprobs),
         type(Path()),

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     Logits: TypeAlias = NDArray[np.float32]
 
 
+PREFILL_CHUNK = 64
+"""Tokens of a prompt fed in one forward, so that reading can be shown and stopped in between.
+
+Even, so that every chunk runs in whole tiles of rows.
+"""
+
+
 class LanguageModel(Protocol):
     """Token ids in, logits out, roll back to a length.
 

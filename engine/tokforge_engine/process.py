@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -24,34 +25,51 @@ _LOG_TAIL_BYTES = 4096
 _END_SECONDS = 0.5
 # How long one wait for a report lasts: on Windows, Ctrl+C is noticed between two waits only.
 _WAIT_SECONDS = 0.2
+LESS_MEMORY = "end other programs, or take a smaller model, shorter text or memory: low"
+# What MNN, its libraries and Python print when they get no more.
+_OUT_OF_MEMORY = re.compile(
+    r"bad_alloc|memory not enough|not enought? memory|memory allocation|memoryerror"
+    r"|alloc \w+ error",
+    re.IGNORECASE,
+)
+_PACKAGE = Path(__file__).parent
+# Imports this very package by its place. On the module path, where it would come first, its
+# neighbours could stand in for modules of the standard library.
+_START = """\
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("tokforge_engine", sys.argv[1])
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+from tokforge_engine import worker
+worker.main()
+"""
 
 
 class WorkerProcess:
     """A running worker, with a private directory for its log and for what MNN writes.
 
     Args:
-        command: what to run; the worker, unless a test has another idea.
+        code: what to run in Python; the worker, unless a test has another idea.
 
     Raises:
         EngineCrashed: it could not be started.
     """
 
-    def __init__(self, command: tuple[str, ...] = ("-m", "tokforge_engine.worker")) -> None:
+    def __init__(self, code: str = _START) -> None:
         self._phase = "starting"
         self._tail = ""
         self._scratch = Path(tempfile.mkdtemp(prefix="tokforge-"))
         self._log = self._scratch / "worker.log"
-        package = str(Path(__file__).parent.parent)
-        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        # -P: its directory, where MNN writes, is no place for modules.
+        command = [sys.executable, "-P", "-c", code, str(_PACKAGE / "__init__.py")]
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, *command],
+                    command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     cwd=self._scratch,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 )
         except OSError as error:
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -60,9 +78,15 @@ class WorkerProcess:
         assert self._process.stdout is not None
         self._orders = self._process.stdin
         self._reports: queue.SimpleQueue[object | None] = queue.SimpleQueue()
-        threading.Thread(
+        reader = threading.Thread(
             target=_forward, args=(self._process.stdout, self._reports), daemon=True
-        ).start()
+        )
+        try:
+            reader.start()
+        except RuntimeError as error:
+            self._process.stdout.close()
+            self.end(0)
+            raise EngineCrashed(f"the engine's process cannot be listened to ({error})") from None
 
     @property
     def pid(self) -> int:
@@ -95,30 +119,37 @@ class WorkerProcess:
         except (OSError, ValueError):
             raise self._crash() from None
 
-    def receive(self, timeout: float | None = None) -> object:
+    def receive(self, seconds: float | None = None, *, of_silence: bool = False) -> object:
         """Wait for the next report other than a `Phase`.
 
         Args:
-            timeout: seconds, or None to wait as long as the process lives.
+            seconds: how long it may take, or None: as long as the process lives.
+            of_silence: count anew from each `Phase`.
 
         Raises:
             EngineCrashed: the process ended, sent what is not a report, or was too slow; then it
                 is killed.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        limit = float("inf") if seconds is None else seconds
+        began = time.monotonic()
         while True:
-            wait = _WAIT_SECONDS
-            if deadline is not None:
-                wait = min(wait, deadline - time.monotonic())
-                if wait <= 0:
-                    self.end(0)
-                    raise self._error(f"the engine did not finish {self._phase} in {timeout:.0f} s")
+            left = began + limit - time.monotonic()
+            if left <= 0:
+                self.end(0)
+                raise self._error(
+                    f"the engine said nothing for {seconds:.0f} s while {self._phase}"
+                    if of_silence
+                    else f"the engine was not ready after {seconds:.0f} s; it was {self._phase}"
+                )
+            wait = min(_WAIT_SECONDS, left)
             try:
                 report = self._reports.get(timeout=wait)
             except queue.Empty:
                 continue
             if isinstance(report, Phase):
                 self._phase = report.doing
+                if of_silence:
+                    began = time.monotonic()
             elif isinstance(report, BadMessage):
                 self.end(0)
                 raise self._error(
@@ -155,6 +186,10 @@ class WorkerProcess:
         return self._error(f"the engine {_ending(self._process.returncode)} while {self._phase}")
 
     def _error(self, message: str) -> EngineCrashed:
+        if _OUT_OF_MEMORY.search(self._tail):
+            return EngineCrashed(
+                f"{message}: it ran out of memory", hint=LESS_MEMORY, log=self._tail
+            )
         return EngineCrashed(
             message,
             hint="tokforge verify --full hashes the bundle's files; with less memory in use, "

@@ -7,6 +7,7 @@ import os
 import stat
 from pathlib import Path
 
+_PART_BYTES = 8 << 20
 # Opening a pipe that nobody writes to waits, unless this says not to.
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
@@ -22,11 +23,15 @@ def read_regular(path: Path, limit: int) -> bytes:
         OSError: it is not there, no regular file, larger, or may not be read.
     """
     with open(path, "rb", opener=_open) as stream:
-        told = os.fstat(stream.fileno()).st_size
-        data = b"" if told > limit else stream.read(limit + 1)
-    if max(told, len(data)) > limit:
+        size = os.fstat(stream.fileno()).st_size
+        parts = []
+        # Part by part: room for all of them would be taken at once, the limit's and not the file's.
+        while size <= limit and (part := stream.read(_PART_BYTES)):
+            parts.append(part)
+            size = max(size, sum(map(len, parts)))
+    if size > limit:
         raise OSError(errno.EFBIG, f"larger than {limit:,} bytes")
-    return data
+    return b"".join(parts)
 
 
 def read_head(path: Path, count: int) -> bytes:

@@ -12,11 +12,18 @@ from types import TracebackType
 from tokforge_engine import errors
 from tokforge_engine.bundle_check import check_bundle
 from tokforge_engine.drafting import SCORED
-from tokforge_engine.errors import EngineCrashed, EngineError, InvalidRequest, TooLittleMemory
+from tokforge_engine.errors import (
+    BundleDamaged,
+    EngineCrashed,
+    EngineError,
+    InvalidRequest,
+    TooLittleMemory,
+)
 from tokforge_engine.free_memory import free_bytes
 from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Scored
 from tokforge_engine.memory import EXPECTED_TOKENS, ModelLoad, needed_bytes
 from tokforge_engine.messages import (
+    Begun,
     Cancel,
     Failed,
     Finished,
@@ -34,7 +41,7 @@ from tokforge_engine.settings import MAX_D, ModelSpec, Numerics
 
 _LOAD_SECONDS = 8.0
 _SLOWEST_READ = 20e6
-# Longer than any forward; what says nothing for so long (a template that loops) is ended.
+# Longer than any forward; what shows no sign of life for so long (a template that loops) is ended.
 _SILENCE_SECONDS = 120.0
 
 
@@ -110,6 +117,11 @@ class Session:
             if isinstance(report, Failed):
                 raise _error(report)
             assert isinstance(report, Ready)
+        except EngineError:
+            self._worker.end()
+            for model in filter(None, (target, draft)):
+                _say_if_it_changed(model)
+            raise
         except BaseException:
             self._worker.end()
             raise
@@ -201,7 +213,7 @@ class Session:
         places = None if among is None else tuple(map(tuple, among))
         self._worker.send(Score(self._requests, chat, tuple(token_ids), places))
         while True:
-            report = self._worker.receive(_SILENCE_SECONDS)
+            report = self._worker.receive(_SILENCE_SECONDS, of_silence=True)
             if getattr(report, "request", None) != self._requests:
                 continue
             if isinstance(report, Failed):
@@ -238,6 +250,7 @@ class Generation(Iterator[Piece]):
         on_prefill: Callable[[int, int], None] | None = None,
     ) -> None:
         self._result: Result | None = None
+        self._in_thought = False
         self._on_prefill = on_prefill
         self._worker = worker
         self._request = order.request
@@ -260,6 +273,11 @@ class Generation(Iterator[Piece]):
             raise EngineError("this generation has no result: it was not read to its end")
         return self._result
 
+    @property
+    def in_thought(self) -> bool:
+        """Whether the text begins within a thought that the prompt opened; known at its start."""
+        return self._in_thought
+
     def close(self) -> None:
         """Cancel, if it still runs."""
         self._pieces.close()
@@ -277,12 +295,15 @@ class Generation(Iterator[Piece]):
         ended = False
         try:
             while True:
-                report = worker.receive(_SILENCE_SECONDS)
+                report = worker.receive(_SILENCE_SECONDS, of_silence=True)
                 if getattr(report, "request", None) != order.request:
                     # The rest of a request that was cancelled.
                     continue
                 if isinstance(report, Part):
                     yield report.piece
+                    continue
+                if isinstance(report, Begun):
+                    self._in_thought = report.in_thought
                     continue
                 if isinstance(report, Prefilled):
                     if self._on_prefill is not None:
@@ -309,6 +330,21 @@ def _in_reference(spec: ModelSpec) -> ModelSpec:
 
 def _checked(spec: ModelSpec) -> LoadModel:
     return LoadModel(spec.label, check_bundle(spec.path), spec.settings, spec.context_length)
+
+
+def _say_if_it_changed(spec: ModelSpec) -> None:
+    """Name the cause where a bundle that was whole a moment ago is so no longer.
+
+    Raises:
+        BundleDamaged: it is gone, or damaged.
+    """
+    try:
+        check_bundle(spec.path)
+    except BundleDamaged as damaged:
+        raise BundleDamaged(
+            f"{spec.label} was moved or changed while it was loaded: {damaged.message}",
+            hint=damaged.hint,
+        ) from None
 
 
 def _refuse_what_is_too_large(load: Load, free: int | None) -> None:

@@ -22,16 +22,28 @@ class Said:
     thought: bool
 
 
+def opens_thought(prompt: str) -> bool:
+    """Whether a prompt ends within a thought, which the answer then goes on with.
+
+    >>> opens_thought("...<|im_start|>assistant\\n<think>\\n")
+    True
+    """
+    return prompt.rstrip().endswith(_OPEN)
+
+
 class ThinkSplitter:
     """Splits what stands between ``<think>`` and ``</think>`` from the rest.
 
     Invariant: all texts joined are what was added, without the marks. Text is held back only while
     it could be the beginning of a mark. Thoughts that are never closed are thoughts to the end.
+
+    Args:
+        thinking: whether the text begins within a thought, since its prompt opened one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, thinking: bool = False) -> None:
         self._held = ""
-        self._thinking = False
+        self._thinking = thinking
 
     def add(self, text: str) -> list[Said]:
         """What has become certain with `text`."""

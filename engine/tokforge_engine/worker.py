@@ -1,9 +1,9 @@
 """The process that MNN lives in.
 
-Started by `tokforge_engine.process` as ``python -m tokforge_engine.worker`` in a private
-directory, which is also where MNN's files and the log go. Orders come on standard input and
-reports leave on what was standard output; then file descriptors 1 and 2 become the log, since
-MNN and its libraries print there as they like. When its parent closes the stream or dies, it ends.
+Started by `tokforge_engine.process` in a private directory, which is also where MNN's files and
+the log go. Orders come on standard input and reports leave on what was standard output; then file
+descriptors 1 and 2 become the log, since MNN and its libraries print there as they like. When its
+parent closes the stream or dies, it ends.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tokforge_engine import messages
 from tokforge_engine.answering import Pair
 from tokforge_engine.errors import EngineError
 from tokforge_engine.messages import Cancel, Failed, Generate, Load, Ready, Score
+from tokforge_engine.process import LESS_MEMORY
 
 _UNREADABLE = 3
 
@@ -45,6 +46,10 @@ class Orders:
     def next(self) -> Load | Generate | Score:
         """Wait for the next order."""
         return self._queue.get()
+
+    def answered(self, request: int) -> None:
+        """Forget what was said about a request."""
+        self._cancelled.discard(request)
 
     def cancelled(self, request: int) -> bool:
         """Whether the session no longer wants this request."""
@@ -71,6 +76,11 @@ class Orders:
 def _failure(request: int | None, error: Exception) -> Failed:
     if isinstance(error, EngineError):
         return Failed(request, type(error).__name__, error.message, error.hint)
+    if isinstance(error, MemoryError):
+        return Failed(request, "EngineError", "the engine ran out of memory", LESS_MEMORY)
+    if isinstance(error, OSError) and error.filename:
+        what = f"{error.filename} cannot be read any more ({error.strerror})"
+        return Failed(request, "EngineError", what, "tokforge verify --full looks at its bundle")
     traceback.print_exception(error)
     what = f"the engine met a fault of its own ({type(error).__name__}: {error})"
     return Failed(request, "EngineError", what, "please report it, with the log")
@@ -94,6 +104,7 @@ def serve(orders: Orders, scratch: Path, reports: IO[bytes]) -> None:
                 pair.answer(order, partial(orders.cancelled, order.request))
         except Exception as error:  # noqa: BLE001
             messages.write(reports, _failure(order.request, error))
+        orders.answered(order.request)
 
 
 def main() -> None:
@@ -124,7 +135,3 @@ def _leave_no_core() -> None:
         return
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
-
-
-if __name__ == "__main__":
-    main()
