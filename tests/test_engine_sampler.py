@@ -74,8 +74,8 @@ def test_the_nucleus_is_the_fewest_tokens_with_its_share(logits, top_p):
     chances = np.exp(np.array(logits, np.float32).astype(np.float64) - max(logits))
     chances /= chances.sum()
     share = chances[ids].sum()
-    assert share >= top_p - 1e-9
-    assert share - chances[ids].min() <= top_p + 1e-9
+    assert share >= top_p - 1e-6
+    assert share - chances[ids].min() <= top_p + 1e-6
 
 
 def test_tokens_come_as_often_as_they_are_likely():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -17,6 +18,8 @@ Row: TypeAlias = NDArray[np.float32]
 # -log(u) of the numbers u that `_uniform` makes lies between 5.5e-17 and 37.5, so a token whose
 # weight is below exp(-42) never comes first in a race with one of weight 1.
 _HOPELESS = 42.0
+# In a logarithm of a weight: far above what float32 loses.
+_ROUNDING = 1e-3
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
 
@@ -113,29 +116,38 @@ def candidates(scores: Row, sampling: Sampling) -> tuple[NDArray[np.int64], NDAr
     Returns:
         Ids in ascending order and as many weights, proportional to the probabilities.
     """
-    best = scores.max()
-    floor = best - np.float32(_HOPELESS * sampling.temperature)
+    temperature, best = sampling.temperature, scores.max()
+    floor = best - np.float32(_HOPELESS * temperature)
+    total = None
     if 0 < sampling.top_k < len(scores):
         floor = max(floor, np.partition(scores, -sampling.top_k)[-sampling.top_k])
+    elif sampling.top_p < 1.0:
+        total = _total(scores, best, temperature)
+        # What lies below this has less than 1 - top_p in all: few tokens are left to be sorted.
+        light = (1.0 - sampling.top_p) * total / len(scores)
+        floor = max(floor, best + np.float32(temperature * (math.log(light) - _ROUNDING)))
     ids = np.flatnonzero(scores >= floor)
     if 0 < sampling.top_k < len(ids):
         # Equals at the border: those with the lowest ids stay.
         ids = np.sort(ids[np.argsort(-scores[ids], kind="stable")[: sampling.top_k]])
-    weights = np.exp((scores[ids].astype(np.float64) - best) / sampling.temperature)
-    keep = np.ones(len(ids), bool)
+    weights = np.exp((scores[ids].astype(np.float64) - best) / temperature)
+    keep = weights >= sampling.min_p
     if sampling.top_p < 1.0:
-        keep = _nucleus(weights, sampling.top_p)
-    keep &= weights >= sampling.min_p
+        keep &= _nucleus(weights, sampling.top_p * (total or float(weights.sum())))
     return ids[keep], weights[keep]
 
 
-def _nucleus(weights: NDArray[np.float64], top_p: float) -> NDArray[np.bool_]:
-    """The fewest, heaviest weights that have the share `top_p` of all; of equals the first."""
-    total = weights.sum()
-    # What lies below this has less than 1 - top_p in all, so it need not be sorted.
-    heavy = np.flatnonzero(weights >= (1.0 - top_p) * total / len(weights))
-    order = heavy[np.argsort(-weights[heavy], kind="stable")]
-    count = int(np.searchsorted(np.cumsum(weights[order]), top_p * total)) + 1
+def _total(scores: Row, best: np.float32, temperature: float) -> float:
+    """The sum of all weights, in one pass in the precision of the logits."""
+    with np.errstate(over="ignore"):
+        weights = (scores - best) / np.float32(max(temperature, 1e-30))
+    return float(np.exp(weights, out=weights).sum())
+
+
+def _nucleus(weights: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+    """The fewest, heaviest weights that come to `share` together; of equals the first."""
+    order = np.argsort(-weights, kind="stable")
+    count = int(np.searchsorted(np.cumsum(weights[order]), share)) + 1
     keep = np.zeros(len(weights), bool)
     keep[order[:count]] = True
     return keep
