@@ -137,7 +137,12 @@ class Bench:
 
     def env(self, **more: str) -> dict[str, str]:
         """Surroundings in which both programs know only this server and this folder."""
-        plain = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
+        plain = {
+            key: value
+            for key, value in os.environ.items()
+            # Installed packages have their bytecode; a tree gets it in the first round.
+            if not key.startswith("HF_") and key != "PYTHONDONTWRITEBYTECODE"
+        }
         return plain | {
             "HF_ENDPOINT": self.url,
             "HF_HOME": str(self.folder / "hf"),

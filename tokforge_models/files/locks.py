@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from tokforge_models.errors import Refused, StorageError
 from tokforge_models.files.disk import Disk, explained, read_small
+from tokforge_models.progress import Event, Phase, Progress
 
 _NOTE_BYTES = 64 * 1024
 _GATE_SECONDS = 30.0
@@ -49,6 +49,11 @@ _SOMEBODY = Holder("another process", 0)
 
 def no_matter(holder: Holder) -> None:
     """Wait without telling for whom."""
+
+
+def waiting_events(id: str, progress: Progress) -> Callable[[Holder], None]:
+    """Report for whom work on bundle `id` waits."""
+    return lambda holder: progress(Event(id, Phase.WAITING, note=str(holder)))
 
 
 class Locks:
@@ -100,7 +105,7 @@ class Locks:
             MayOnlyRead: nothing may be written here.
             Refused: it is being removed or mended right now.
         """
-        name = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        name = f"{os.getpid()}-{os.urandom(6).hex()}"
         lock = self._claims / f"{name}.lock"
         note = self._claims / f"{name}.json"
         with ExitStack() as held:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from tokforge_models.bundle import Bundle, Source, SourceKind, State
 from tokforge_models.errors import FetchError, IntegrityError, StorageError
-from tokforge_models.files.locks import Holder
+from tokforge_models.files.locks import waiting_events
 from tokforge_models.names import inside
 from tokforge_models.progress import Event, Meter, Phase, Progress, silent
 from tokforge_models.pulling.offer import Ask, Offer, foreign_offer, own_offer
@@ -374,8 +374,3 @@ def _first(
         + "; ".join(f"{source}: {error.message}" for source, error in told),
         hint=f"if you have its files: tokforge import DIR --as {bundle.id}",
     )
-
-
-def waiting_events(id: str, progress: Progress) -> Callable[[Holder], None]:
-    """Report for whom we wait, for `Store.lock`."""
-    return lambda holder: progress(Event(id, Phase.WAITING, note=str(holder)))

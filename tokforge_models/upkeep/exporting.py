@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -188,7 +187,7 @@ def _is_same(path: Path, entry: Entry) -> bool:
 def _copy(store: Store, installed: Installed, entry: Entry, dest: Path, meter: Meter) -> None:
     source = inside(installed.path, entry.path)
     final = place_for(dest, entry.path, store.disk)
-    part = final.with_name(f"{final.name}.{uuid.uuid4().hex[:12]}.part")
+    part = final.with_name(f"{final.name}.{os.urandom(6).hex()}.part")
     store.disk.preallocate(part, 0)
     with explained("read", source), open_plain(source) as stream:
         while data := stream.read(_CHUNK_BYTES):

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from tokforge_models.bundle import Bundle, Role, Source
 from tokforge_models.errors import UsageError
+from tokforge_models.files.locks import waiting_events
 from tokforge_models.names import users_path
 from tokforge_models.progress import Progress, silent
 from tokforge_models.pulling.offer import Ask, foreign_offer
-from tokforge_models.pulling.pull import PATIENCE_SECONDS, Pulled, take, waiting_events
+from tokforge_models.pulling.pull import PATIENCE_SECONDS, Pulled, take
 from tokforge_models.sources.source import FETCHERS
 from tokforge_models.store.store import Store
 

@@ -18,6 +18,7 @@ from tokforge_models.bundle import Bundle, BundleFile, FileRole, Source, SourceK
 from tokforge_models.errors import IntegrityError, Refused, StorageError, TokforgeError, UsageError
 from tokforge_models.files.digests import hash_file
 from tokforge_models.files.disk import is_plain_folder, read_small
+from tokforge_models.files.locks import waiting_events
 from tokforge_models.model_files.completeness import (
     CONFIG,
     MAX_CONFIG_BYTES,
@@ -26,7 +27,6 @@ from tokforge_models.model_files.completeness import (
 )
 from tokforge_models.names import inside
 from tokforge_models.progress import Meter, Phase, Progress, silent
-from tokforge_models.pulling.pull import pull, waiting_events
 from tokforge_models.sources.source import FETCHERS, Opener, parse_source
 from tokforge_models.store.doubts import Doubt, Kind, doubts_about, speaks_of
 from tokforge_models.store.manifest import Entry, Manifest, Stamp
@@ -295,6 +295,8 @@ def _repair(
     fetchers: Mapping[SourceKind, Opener],
 ) -> tuple[str, ...]:
     """Mend a bundle; what stood in the way comes back in words."""
+    from tokforge_models.pulling.pull import pull
+
     try:
         pull(
             _target(store, id, bundle),
