@@ -23,6 +23,10 @@ from tokforge_engine import (
     Statistics,
     Token,
 )
+from tokforge_models.serving import app, listening
+from tokforge_models.serving.metrics import Metrics
+from tokforge_models.serving.queue import Queue
+from tokforge_models.serving.security import Access
 from tokforge_models.serving.served import Served
 
 
@@ -129,6 +133,40 @@ def crash() -> EngineCrashed:
     return EngineCrashed("the engine died of SIGKILL while generating")
 
 
+@contextlib.contextmanager
+def listening_server(
+    model: ScriptedModel,
+    *,
+    access: Access | None = None,
+    most_waiting: int = 4,
+    seconds: float = 30.0,
+    max_tokens: int = 64,
+    **more: object,
+) -> Iterator[str]:
+    """Serve a scripted model over real HTTP, in a thread of this process; yields the URL."""
+    metrics = Metrics()
+    what = served(model, **more)
+    with (
+        listening.listen("127.0.0.1", 0) as sock,
+        Queue(
+            lambda: contextlib.nullcontext(what),
+            most_waiting=most_waiting,
+            seconds=seconds,
+            on_restart=metrics.restarted,
+        ) as queue,
+    ):
+        application = app.build(queue, metrics, access or Access(), max_tokens)
+        server = listening.server(application, queue)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+        thread.start()
+        try:
+            yield listening.address(sock)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+        assert not thread.is_alive()
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """A server process that listens."""
@@ -141,10 +179,8 @@ class Running:
         """Process id of the engine's worker."""
         import psutil
 
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            if "tokforge_engine.worker" in " ".join(child.cmdline()):
-                return child.pid
-        raise AssertionError("there is no worker")
+        (worker,) = psutil.Process(self.process.pid).children()
+        return int(worker.pid)
 
 
 @contextlib.contextmanager

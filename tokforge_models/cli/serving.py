@@ -115,7 +115,8 @@ def serve(
     ):
         access = Access(key, frozenset(name.lower() for name in allow_host), tuple(cors))
         output.note(f"serving {line.served.name} at {listening.address(sock)}")
-        listening.run(app.build(line, metrics, access, max_tokens), line, sock)
+        application = app.build(line, metrics, access, max_tokens)
+        listening.server(application, line).run(sockets=[sock])
 
 
 @contextmanager

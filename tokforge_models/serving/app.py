@@ -14,7 +14,7 @@ from starlette.responses import Response
 from tokforge_models.serving import answered, asked, grammar
 from tokforge_models.serving.answering import Answer
 from tokforge_models.serving.checking import checked
-from tokforge_models.serving.errors import NotAllowed, NotFound
+from tokforge_models.serving.errors import ApiError, NotAllowed, NotFound
 from tokforge_models.serving.openapi import Operation, document, page
 from tokforge_models.serving.orders import chat_order, completion_order
 from tokforge_models.serving.page_files import PageFile, page_files
@@ -145,10 +145,14 @@ class App:
                 self._metrics.responded(known, int(str(message["status"])))
             await send(message)
 
-        if not endpoint.open:
-            check_key(request.headers, self._access)
-        response = await endpoint.handle(request)
-        await response(scope, receive, counted)
+        try:
+            if not endpoint.open:
+                check_key(request.headers, self._access)
+            response = await endpoint.handle(request)
+            await response(scope, receive, counted)
+        except ApiError as refused:
+            self._metrics.responded(known, refused.status)
+            raise
 
     def _nothing_there(self, path: str) -> NotFound | NotAllowed:
         methods = [method for known, method in self._endpoints if known == path]

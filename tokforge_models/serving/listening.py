@@ -120,7 +120,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
-    except (OSError, OverflowError) as error:
+    except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
             f"cannot listen at {host} port {port}: {reason}", hint="another --port or --host"
@@ -133,8 +133,8 @@ def address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(app: ASGIApp, queue: Queue, listening: socket.socket) -> None:
-    """Serve until a signal."""
+def server(app: ASGIApp, queue: Queue) -> Server:
+    """A server, to be given sockets; `run` of it serves until a signal."""
     # uvicorn would log what clients send; what went wrong is told by `security.Guard`.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     config = uvicorn.Config(
@@ -151,4 +151,4 @@ def run(app: ASGIApp, queue: Queue, listening: socket.socket) -> None:
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=_MOST_HEAD_BYTES,
     )
-    Server(config, queue).run(sockets=[listening])
+    return Server(config, queue)

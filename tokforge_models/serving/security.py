@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import ipaddress
 import logging
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ _LOG = logging.getLogger(__name__)
 MAX_BODY_BYTES = 8 * 2**20
 BODY_SECONDS = 30.0
 
+_HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^:\[\]@/]+))(?::[0-9]*)?")
 _HEADERS = {
     # The page's own files, and answers of this server: nothing from elsewhere, nothing inline.
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -181,10 +183,9 @@ def _place(fault: BaseException) -> str:
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, without the port."""
-    if host.startswith("["):
-        return host.partition("]")[0][1:].lower()
-    return host.partition(":")[0].lower().removesuffix(".")
+    """The name in a Host header, without the port; empty where it is none."""
+    found = _HOST.fullmatch(host.lower())
+    return (found["address"] or found["name"]).removesuffix(".") if found else ""
 
 
 def _is_address(name: str) -> bool:
