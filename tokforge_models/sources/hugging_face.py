@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +22,8 @@ from tokforge_models.files.digests import is_sha256
 from tokforge_models.names import fault_in_path
 from tokforge_models.sources.client import Client
 from tokforge_models.sources.network import Contacts, Network
-from tokforge_models.sources.reply import Asked, Never, Reason, host_of, origin
+from tokforge_models.sources.remote import RemoteFetcher
+from tokforge_models.sources.reply import Never, Reason, host_of, origin
 from tokforge_models.sources.source import Listing, RemoteFile
 
 MAX_FILES = 10_000
@@ -31,7 +31,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-class HuggingFaceFetcher:
+class HuggingFaceFetcher(RemoteFetcher):
     """One repository at one revision.
 
     Args:
@@ -53,42 +53,10 @@ class HuggingFaceFetcher:
                 f"{source} may not be asked: HF_HUB_OFFLINE is set",
                 hint="unset HF_HUB_OFFLINE, then run the same command again",
             )
-        self._source = source
         self._endpoint = checked_endpoint(network.endpoint or constants.ENDPOINT)
-        self._connections = network.connections
         self._foreign = origin(self._endpoint) != origin(checked_endpoint(constants.ENDPOINT))
-        self._client = Client(
-            network, contacts, self._endpoint, _no_token if self._foreign else _saved_token
-        )
-        self._listing: Listing | None = None
-
-    @property
-    def connections(self) -> int:
-        """As many as the user allows, unless this server gives only whole files."""
-        return self._connections if self._client.takes_ranges else 1
-
-    def listing(self) -> Listing:
-        """List the files of the commit; asked once.
-
-        Raises:
-            FetchError: the hub cannot be asked, or says that it does not have it.
-        """
-        if self._listing is None:
-            self._listing = self._ask()
-        return self._listing
-
-    def read(self, path: str, start: int, stop: int) -> Iterator[bytes]:
-        """Yield a range of one file of the commit."""
-        listing = self.listing()
-        size = next(file.size for file in listing.files if file.path == path)
-        address = f"{self._endpoint}/{self._source.location}/resolve/{listing.commit}/{quote(path)}"
-        return self._client.read(
-            address, f"{path} of {self._source}", self._explain, Asked(start, stop, size)
-        )
-
-    def close(self) -> None:
-        """End every read, from any thread."""
-        self._client.close()
+        token = _no_token if self._foreign else _saved_token
+        super().__init__(source, network, Client(network, contacts, self._endpoint, token))
 
     def _ask(self) -> Listing:
         wanted = quote(self._source.revision or "main", safe="")
@@ -104,6 +72,10 @@ class HuggingFaceFetcher:
                 got=repr(data[:60]),
                 hint=f"is {self._endpoint} a hub, and does this network want a login?",
             ) from error
+
+    def _address(self, path: str) -> str:
+        commit = self.listing().commit
+        return f"{self._endpoint}/{self._source.location}/resolve/{commit}/{quote(path)}"
 
     def _explain(self, never: Never) -> FetchError:
         """The four refusals of a hub, and the rest, each with the next step."""

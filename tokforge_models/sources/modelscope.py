@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,14 +20,15 @@ from tokforge_models.names import fault_in_path
 from tokforge_models.sources.client import Client
 from tokforge_models.sources.hugging_face import MAX_FILES, checked_endpoint
 from tokforge_models.sources.network import Contacts, Network
-from tokforge_models.sources.reply import Asked, Never, Reason, host_of, origin
+from tokforge_models.sources.remote import RemoteFetcher
+from tokforge_models.sources.reply import Never, Reason, host_of, origin
 from tokforge_models.sources.source import Listing, RemoteFile
 
 _ENDPOINT = "https://modelscope.cn"
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
 
-class ModelScopeFetcher:
+class ModelScopeFetcher(RemoteFetcher):
     """One repository at one revision.
 
     Args:
@@ -43,51 +43,21 @@ class ModelScopeFetcher:
     def __init__(self, source: Source, network: Network, contacts: Contacts) -> None:
         if not _REPOSITORY.fullmatch(source.location):
             raise FetchError(f"{source} names no repository", expected="modelscope:OWNER/NAME")
-        self._source = source
         usual = checked_endpoint(os.environ.get("MODELSCOPE_ENDPOINT") or _ENDPOINT)
         self._endpoint = checked_endpoint(network.endpoint or usual)
-        self._connections = network.connections
         token = os.environ.get("MODELSCOPE_API_TOKEN")
         self._foreign = origin(self._endpoint) != origin(usual)
-        self._client = Client(
-            network, contacts, self._endpoint, lambda: None if self._foreign else token
-        )
-        self._listing: Listing | None = None
+        client = Client(network, contacts, self._endpoint, lambda: None if self._foreign else token)
+        super().__init__(source, network, client)
         self._commits: dict[str, str] = {}
-
-    @property
-    def connections(self) -> int:
-        """As many as the user allows, unless this server gives only whole files."""
-        return self._connections if self._client.takes_ranges else 1
-
-    def listing(self) -> Listing:
-        """List the files of the revision; asked once.
-
-        Raises:
-            FetchError: the server cannot be asked, or says that it does not have it.
-        """
-        if self._listing is None:
-            self._listing = self._ask()
-        return self._listing
-
-    def read(self, path: str, start: int, stop: int) -> Iterator[bytes]:
-        """Yield a range of one file, at the commit that the listing names."""
-        size = next(file.size for file in self.listing().files if file.path == path)
-        query = urlencode({"Revision": self._commits[path], "FilePath": path}, quote_via=quote)
-        return self._client.read(
-            f"{self._base}/repo?{query}",
-            f"{path} of {self._source}",
-            self._explain,
-            Asked(start, stop, size),
-        )
-
-    def close(self) -> None:
-        """End every read, from any thread."""
-        self._client.close()
 
     @property
     def _base(self) -> str:
         return f"{self._endpoint}/api/v1/models/{self._source.location}"
+
+    def _address(self, path: str) -> str:
+        query = urlencode({"Revision": self._commits[path], "FilePath": path}, quote_via=quote)
+        return f"{self._base}/repo?{query}"
 
     def _ask(self) -> Listing:
         revision = self._source.revision or "master"

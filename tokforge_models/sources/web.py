@@ -6,7 +6,6 @@ bundle's own configuration asks for; size and validator are asked for file by fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import quote
 
 from tokforge_models.bundle import Bundle, Source
@@ -22,11 +21,12 @@ from tokforge_models.model_files.completeness import (
 from tokforge_models.sources.client import Client
 from tokforge_models.sources.hugging_face import checked_endpoint
 from tokforge_models.sources.network import Contacts, Network
-from tokforge_models.sources.reply import Asked, Never, Reason, host_of, number_in, validator_of
+from tokforge_models.sources.remote import RemoteFetcher
+from tokforge_models.sources.reply import Never, Reason, host_of, number_in, validator_of
 from tokforge_models.sources.source import Listing, RemoteFile
 
 
-class WebFetcher:
+class WebFetcher(RemoteFetcher):
     """One folder of a server.
 
     Args:
@@ -42,44 +42,10 @@ class WebFetcher:
     def __init__(
         self, source: Source, bundle: Bundle, network: Network, contacts: Contacts
     ) -> None:
-        self._source = source
         self._base = checked_endpoint(source.location)
         self._bundle = bundle
-        self._connections = network.connections
-        self._client = Client(network, contacts, self._base)
         self._files: dict[str, RemoteFile] = {}
-        self._listing: Listing | None = None
-
-    @property
-    def connections(self) -> int:
-        """As many as the user allows, unless this server gives only whole files."""
-        return self._connections if self._client.takes_ranges else 1
-
-    def listing(self) -> Listing:
-        """Ask for every file that the bundle may have; asked once.
-
-        Raises:
-            FetchError: the server cannot be asked.
-        """
-        if self._listing is None:
-            for path in self._paths():
-                self._ask(path)
-            self._listing = Listing(tuple(self._files.values()))
-        return self._listing
-
-    def read(self, path: str, start: int, stop: int) -> Iterator[bytes]:
-        """Yield a range of one file."""
-        file = self._files[path]
-        return self._client.read(
-            self._address(path),
-            f"{path} of {self._source}",
-            self._explain,
-            Asked(start, stop, file.size, file.validator),
-        )
-
-    def close(self) -> None:
-        """End every read, from any thread."""
-        self._client.close()
+        super().__init__(source, network, Client(network, contacts, self._base))
 
     @property
     def _by_hand(self) -> str:
@@ -87,6 +53,15 @@ class WebFetcher:
 
     def _address(self, path: str) -> str:
         return f"{self._base}/{quote(path)}"
+
+    def _ask(self) -> Listing:
+        """Ask for every file that the bundle may have."""
+        for path in self._paths():
+            self._look(path)
+        return Listing(tuple(self._files.values()))
+
+    def _file(self, path: str) -> RemoteFile:
+        return self._files[path]
 
     def _paths(self) -> list[str]:
         if self._bundle.files:
@@ -97,13 +72,13 @@ class WebFetcher:
 
     def _config(self, name: str) -> Config:
         """A configuration file, or an empty one where it cannot be read: others complain."""
-        file = self._ask(name) if name else None
+        file = self._look(name) if name else None
         if file is None or file.size > MAX_CONFIG_BYTES:
             return {}
         parsed = parse_config(name, b"".join(self.read(name, 0, file.size)))
         return {} if isinstance(parsed, str) else parsed
 
-    def _ask(self, path: str) -> RemoteFile | None:
+    def _look(self, path: str) -> RemoteFile | None:
         if path in self._files:
             return self._files[path]
         what = f"{path} of {self._source}"
