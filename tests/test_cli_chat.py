@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 
 from command import COMMAND, tokforge
-from demo_pair import needs_mnn
-from tokforge_engine import GenerateOptions, InvalidRequest, Message, Piece, Run
+from demo_pair import DRAFT, needs_mnn
+from tokforge_engine import GenerateOptions, Incompatible, InvalidRequest, Message, Piece, Run
 from tokforge_models.cli.app import run
 from tokforge_models.cli.chat import Talk
+from tokforge_models.errors import UnknownBundle
 
 STATS = SimpleNamespace(
     **dict.fromkeys(("rounds", "drafted", "accepted"), 0),
@@ -36,6 +37,7 @@ class Generation(Iterator[Piece]):
     def __init__(self, runs: list[Any]) -> None:
         self._runs = iter(runs)
         self.closed = False
+        self.in_thought = False
         self.result = SimpleNamespace(stats=STATS, completion_tokens=3)
 
     def __next__(self) -> Piece:
@@ -54,11 +56,14 @@ class Session:
     max_d = 7
 
     def __init__(self) -> None:
+        self.alive = True
         self.answers: list[list[Any]] = []
         self.asked: list[tuple[list[tuple[str, str]], GenerateOptions]] = []
         self.generation: Generation | None = None
 
-    def generate(self, chat: list[Message], options: GenerateOptions) -> Generation:
+    def generate(
+        self, chat: list[Message], options: GenerateOptions, *, on_prefill: object
+    ) -> Generation:
         self.asked.append(([(message.role, message.content) for message in chat], options))
         self.generation = Generation(self.answers.pop(0) if self.answers else [Run("fine", None)])
         return self.generation
@@ -69,10 +74,34 @@ def session() -> Session:
     return Session()
 
 
+def pair_of(session: Session, draft: str | None = "demo-draft", d: int | str = "auto") -> Any:
+    resolution = SimpleNamespace(lookup=True, draft=SimpleNamespace(id=draft) if draft else None)
+    return SimpleNamespace(session=session, resolution=resolution, d=d)
+
+
+class Loads:
+    """Gives pairs by the name of their draft, and remembers which were asked for."""
+
+    def __init__(self, **pairs: Any) -> None:
+        self.pairs = pairs
+        self.asked: list[str] = []
+
+    def __call__(self, draft: str) -> Any:
+        self.asked.append(draft)
+        pair = self.pairs.get(draft)
+        if pair is None or isinstance(pair, Exception):
+            raise pair or UnknownBundle(f"no bundle is called {draft!r}", hint="tokforge ls")
+        return pair
+
+
 @pytest.fixture
-def talk(session: Session) -> Talk:
-    pair: Any = SimpleNamespace(session=session, resolution=SimpleNamespace(lookup=True))
-    return Talk(pair, GenerateOptions(d="auto"), [Message("system", "Be kind.")])
+def loads(session: Session) -> Loads:
+    return Loads(auto=pair_of(session))
+
+
+@pytest.fixture
+def talk(loads: Loads) -> Talk:
+    return Talk(loads, "auto", GenerateOptions(), [Message("system", "Be kind.")])
 
 
 def test_each_turn_takes_the_whole_chat(talk: Talk, session: Session) -> None:
@@ -142,11 +171,12 @@ def test_commands_change_how_the_next_answer_is_made(
     ("line", "says"),
     [
         ("/d 8", "expected auto or 0 to 7; got 8"),
-        ("/draft someone", "expected auto, none or lookup; got 'someone'"),
+        ("/draft someone", "no bundle is called 'someone'; kept auto and the conversation"),
+        ("/draft", "expected auto, none, lookup or an id"),
         ("/nonsense", "there is no command /nonsense"),
         ("/save", "takes the name of a new file"),
         ("/stats", "nothing was answered yet"),
-        ("/help", "/draft auto|none|lookup"),
+        ("/help", "/draft auto|none|lookup|ID"),
     ],
 )
 def test_what_a_command_says(
@@ -156,6 +186,53 @@ def test_what_a_command_says(
     ended = capsys.readouterr()
     assert says in ended.err
     assert ended.out == ""
+
+
+def test_another_draft_is_loaded_and_the_conversation_goes_on(
+    talk: Talk, session: Session, loads: Loads, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Session()
+    loads.pairs["other"] = pair_of(other, "other", d=2)
+    talk.take("/d 5")
+    talk.take("Hello")
+    other.max_d = 3
+    talk.take("/draft other")
+    assert "the next answer reads the whole conversation again" in capsys.readouterr().err
+    talk.take("And?")
+    ((chat, options),) = other.asked
+    assert chat == [
+        ("system", "Be kind."),
+        ("user", "Hello"),
+        ("assistant", "fine"),
+        ("user", "And?"),
+    ]
+    assert (options.drafter, options.d) == ("any", 2)
+    talk.take("/draft auto")
+    talk.take("Once more")
+    assert loads.asked == ["auto", "other", "auto"]
+    assert session.asked[-1][0][-1] == ("user", "Once more")
+
+
+def test_what_is_loaded_already_is_not_loaded_again(talk: Talk, loads: Loads) -> None:
+    for who in ("auto", "demo-draft", "none", "lookup", "auto"):
+        talk.take(f"/draft {who}")
+    assert loads.asked == ["auto"]
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_draft_that_cannot_be_loaded_leaves_the_pair_from_before(
+    talk: Talk, session: Session, loads: Loads, alive: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk.take("Hello")
+    loads.pairs["other"] = Incompatible("other cannot draft for demo-chat", hint="another one")
+    session.alive = alive
+    talk.take("/draft other")
+    ended = capsys.readouterr()
+    assert "other cannot draft for demo-chat; kept auto and the conversation" in ended.err
+    assert "another one" in ended.err
+    assert loads.asked == ["auto", "other", *([] if alive else ["auto"])]
+    talk.take("And?")
+    assert len(session.asked[1][0]) == 4
 
 
 def test_stats_are_those_of_the_last_answer(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +272,6 @@ def test_colours_show_who_guessed(
     session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    pair: Any = SimpleNamespace(session=session, resolution=SimpleNamespace(lookup=True))
     for no_color, shown in (
         ("", "\x1b[2mhm\x1b[0my\x1b[32me\x1b[0m\x1b[36ms\\x1b\x1b[0m\n"),
         ("1", "hmyes\\x1b\n"),
@@ -208,7 +284,7 @@ def test_colours_show_who_guessed(
                 Run("s\x1b", "lookup"),
             ]
         ]
-        Talk(pair, GenerateOptions(), []).take("Hello")
+        Talk(Loads(auto=pair_of(session)), "auto", GenerateOptions(), []).take("Hello")
         assert capsys.readouterr().out == shown
 
 
@@ -228,6 +304,18 @@ def test_lines_of_a_pipe_are_a_chat(pair: Path) -> None:
     assert len(ended.out.splitlines()) >= 2
     assert ended.err.count("tokens at") == 2
     assert "\x1b[" not in ended.out
+
+
+@needs_mnn
+def test_another_draft_in_the_middle_of_a_chat(pair: Path) -> None:
+    assert run(["import", str(DRAFT), "--as", "mine"]) == 0
+    lines = "Hello.\n/draft mine\nAnd you?\n/stats\n/draft nobody\nStill there?\n/stats\n"
+    ended = tokforge("chat", "demo-chat", "-d", "2", "--max-tokens", "12", stdin=lines)
+    assert ended.code == 0
+    assert "demo-chat with mine" in ended.err
+    assert "reads the whole conversation again" in ended.err
+    assert "/draft nobody cannot be" in ended.err
+    assert ended.err.count("drafted tokens accepted") == 2
 
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -42,6 +42,22 @@ def test_the_document_keeps_the_contract(pair: Path) -> None:
     assert document["stats"]["drafted"] >= document["stats"]["accepted"]
     assert document["pairing"]["draft"] == "demo-draft"
     assert document["pairing"]["rule"] == "demo"
+    assert document["reasoning"] is None
+
+
+@needs_mnn
+def test_thoughts_are_no_part_of_the_answer(home: Path, tmp_path: Path) -> None:
+    # A template that opens a thought, which this model never closes.
+    copy = shutil.copytree(TARGET, tmp_path / "thinks")
+    config = json.loads((copy / "llm_config.json").read_text())
+    config["jinja"]["chat_template"] += "<think>"
+    (copy / "llm_config.json").write_text(json.dumps(config))
+    words = ("run", str(copy), PROMPT, "--max-tokens", "12")
+    document = tokforge(*words, "--json").document
+    assert document["text"] == ""
+    assert document["reasoning"]
+    assert document["usage"]["completion_tokens"] > 0
+    assert tokforge(*words).out == "\n"
 
 
 @needs_mnn
@@ -118,7 +134,7 @@ def test_what_auto_learns_is_kept_for_the_pair(pair: Path) -> None:
     (file,) = (pair / "learned").iterdir()
     file.write_text("nonsense")
     assert tokforge(*words).code == 0
-    assert json.loads(file.read_text())["schema"] == 1
+    assert json.loads(file.read_text())["schema"] == 2
     assert tokforge(*words, "--draft", "lookup").code == 0
     assert len(list((pair / "learned").iterdir())) == 2
 

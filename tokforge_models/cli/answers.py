@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tokforge_models.bundle import Settings
@@ -10,7 +10,9 @@ from tokforge_models.cli.pairing import as_document
 from tokforge_models.errors import UsageError
 
 if TYPE_CHECKING:
-    from tokforge_engine import Result
+    from collections.abc import Iterator
+
+    from tokforge_engine import Generation, Result, Said
     from tokforge_models.cli.option_groups import Running
     from tokforge_models.resolution.resolution import Overrides, Resolution
 
@@ -44,6 +46,64 @@ def draft_length(text: str) -> int | Literal["auto"]:
     )
 
 
+class Telling:
+    """An answer as it comes: iterate for its parts, each with who guessed it.
+
+    Thoughts are told from the answer, whose first line follows them directly.
+
+    Attributes:
+        raw: everything so far as the model said it, with the marks around thoughts.
+    """
+
+    def __init__(self, generation: Generation) -> None:
+        self.raw = ""
+        self._generation = generation
+        self._said: list[Said] = []
+
+    def __iter__(self) -> Iterator[tuple[Said, str | None]]:
+        from tokforge_engine import ThinkSplitter
+
+        splitter: ThinkSplitter | None = None
+        for piece in self._generation:
+            splitter = splitter or ThinkSplitter(thinking=self._generation.in_thought)
+            for run in piece.runs:
+                self.raw += run.text
+                for said in splitter.add(run.text):
+                    yield from self._tell(said, run.drafted_by)
+        for said in splitter.finish() if splitter else ():
+            yield from self._tell(said, None)
+
+    def answer(self) -> Answer:
+        """The whole, after the last part."""
+        text, thoughts = (
+            "".join(said.text for said in self._said if said.thought is thought)
+            for thought in (False, True)
+        )
+        return Answer(self._generation.result, text, thoughts.strip("\n") or None)
+
+    def _tell(self, said: Said, drafted_by: str | None) -> Iterator[tuple[Said, str | None]]:
+        if not said.thought and self._said and all(before.thought for before in self._said):
+            said = replace(said, text=said.text.lstrip("\n"))
+        if said.text:
+            self._said.append(said)
+            yield said, drafted_by
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A finished answer.
+
+    Attributes:
+        result: as the engine gives it.
+        text: what was said without the thoughts before it.
+        reasoning: the thoughts; None where there were none.
+    """
+
+    result: Result
+    text: str
+    reasoning: str | None
+
+
 def headline(resolution: Resolution) -> str:
     """Who runs with whom and why, in a line."""
     draft = resolution.draft.id if resolution.draft else "no draft"
@@ -68,11 +128,12 @@ def figures(result: Result) -> str:
     )
 
 
-def run_document(result: Result, resolution: Resolution) -> dict[str, Any]:
+def run_document(answer: Answer, resolution: Resolution) -> dict[str, Any]:
     """The document of ``run --json``."""
-    stats = result.stats
+    result, stats = answer.result, answer.result.stats
     return {
-        "text": result.text,
+        "text": answer.text,
+        "reasoning": answer.reasoning,
         "token_ids": list(result.token_ids),
         "finish_reason": result.finish_reason,
         "usage": {

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tokforge_models.cli import output
-from tokforge_models.cli.answers import draft_length, figures, headline, overrides_of
+from tokforge_models.cli.answers import (
+    Telling,
+    draft_length,
+    figures,
+    headline,
+    overrides_of,
+)
 from tokforge_models.cli.option_groups import Choosing, Running, takes_groups
 from tokforge_models.cli.options import (
     Draft,
@@ -23,6 +29,7 @@ from tokforge_models.cli.options import (
     Target,
     Thinking,
 )
+from tokforge_models.cli.progress import Reading
 from tokforge_models.errors import StorageError, TokforgeError, UsageError
 from tokforge_models.names import users_path
 
@@ -31,14 +38,14 @@ if TYPE_CHECKING:
     from tokforge_models.cli.pair import Pair
 
 _HELP = """\
-/draft auto|none|lookup  who guesses from now on
-/d auto|N                how many tokens are guessed a round
-/stats                   figures of the last answer
-/reset                   begin a new conversation
-/save FILE               write the conversation to a new file, as JSON
-/help                    this list
+/draft auto|none|lookup|ID  who guesses from now on; ID loads another draft
+/d auto|N                   how many tokens are guessed a round
+/stats                      figures of the last answer
+/reset                      begin a new conversation
+/save FILE                  write the conversation to a new file, as JSON
+/help                       this list
 Ctrl+C stops an answer, Ctrl+D ends the chat."""
-_DRAFTED, _LOOKED_UP, _THOUGHT, _PLAIN = "\x1b[32m", "\x1b[36m", "\x1b[2m", "\x1b[0m"
+_DRAFTED, _LOOKED_UP = "\x1b[32m", "\x1b[36m"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -66,15 +73,28 @@ def chat(
     sampling = choosing.sampling()
     world = World.open(layers)
     overrides = overrides_of(running, d, samples=sampling.draws)
-    resolved = world.resolve(target, draft=draft, overrides=overrides)
     beginning = [Message("system", system)] if system else []
-    insist = draft not in {"auto", "none"}
-    with open_pair(world, resolved, insist=insist, numerics=numerics, force=running.force) as pair:
-        output.note(headline(pair.resolution))
+    with ExitStack() as stack:
+
+        def load(draft: str) -> Pair:
+            resolved = world.resolve(target, draft=draft, overrides=overrides)
+            # There may be memory for one pair only.
+            stack.close()
+            opening = open_pair(
+                world,
+                resolved,
+                insist=draft not in {"auto", "none"},
+                numerics=numerics,
+                force=running.force,
+            )
+            pair = stack.enter_context(opening)
+            output.note(headline(pair.resolution))
+            return pair
+
         options = GenerateOptions(
-            max_tokens=max_tokens, d=pair.d, enable_thinking=thinking, sampling=sampling
+            max_tokens=max_tokens, enable_thinking=thinking, sampling=sampling
         )
-        talk = Talk(pair, options, beginning)
+        talk = Talk(load, draft, options, beginning)
         for line in _lines():
             talk.take(line)
 
@@ -83,18 +103,27 @@ class Talk:
     """A conversation: what was said so far, and how the next answer is made.
 
     Args:
-        pair: loaded.
-        options: of the first answer; commands change them.
+        load: gives the target with a draft that is named as in ``--draft``, and ends the pair that
+            it gave before; where there cannot be such a pair, the one before stays, if its session
+            is alive.
+        draft: of the first answer, as in ``--draft``.
+        options: of the first answer, but for d, which is the pair's; commands change them.
         beginning: messages that every conversation begins with.
     """
 
-    def __init__(self, pair: Pair, options: GenerateOptions, beginning: list[Message]) -> None:
-        self._pair = pair
-        self._options = options
-        self._first_d = options.d
+    def __init__(
+        self,
+        load: Callable[[str], Pair],
+        draft: str,
+        options: GenerateOptions,
+        beginning: list[Message],
+    ) -> None:
+        self._load = load
+        self._draft = draft
+        self._pair = load(draft)
+        self._options = replace(options, d=self._pair.d)
         self._beginning = beginning
         self._messages = list(beginning)
-        self._colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._last: Result | None = None
 
     def take(self, line: str) -> None:
@@ -110,22 +139,19 @@ class Talk:
             output.error(failed.kind, failed.message, failed.hint, as_json=False)
 
     def _answer(self, text: str) -> None:
-        from tokforge_engine import InvalidRequest, Message, ThinkSplitter
+        from tokforge_engine import InvalidRequest, Message
 
-        answer: list[str] = []
+        reading = Reading()
         try:
             chat = [*self._messages, Message("user", text)]
-            generation = self._pair.session.generate(chat, self._options)
+            generation = self._pair.session.generate(chat, self._options, on_prefill=reading)
         except InvalidRequest as refused:
             output.error(refused.kind, refused.message, refused.hint, as_json=False)
             return
-        splitter = ThinkSplitter()
+        telling = Telling(generation)
         try:
-            for piece in generation:
-                for run in piece.runs:
-                    answer.append(run.text)
-                    for said in splitter.add(run.text):
-                        self._show(said, run.drafted_by)
+            for said, drafted_by in telling:
+                self._show(said, drafted_by)
             self._last = generation.result
         except KeyboardInterrupt:
             generation.close()
@@ -133,17 +159,17 @@ class Talk:
         except InvalidRequest as refused:
             output.error(refused.kind, refused.message, "/reset", as_json=False)
             return
-        for said in splitter.finish():
-            self._show(said, None)
+        finally:
+            reading.close()
         output.stream("\n")
-        self._messages = [*chat, Message("assistant", "".join(answer))]
+        self._messages = [*chat, Message("assistant", telling.raw)]
 
     def _show(self, said: Said, drafted_by: str | None) -> None:
-        colour = _THOUGHT if said.thought else ""
+        colour = output.THOUGHT if said.thought else ""
         if drafted_by is not None:
             colour += _LOOKED_UP if drafted_by == "lookup" else _DRAFTED
-        if colour and self._colours:
-            output.stream(said.text, before=colour, after=_PLAIN)
+        if colour and output.colours():
+            output.stream(said.text, before=colour, after=output.PLAIN)
         else:
             output.stream(said.text)
 
@@ -167,21 +193,46 @@ class Talk:
                 raise UsageError(f"there is no command /{name}", hint="/help")
 
     def _choose_drafter(self, who: str) -> None:
+        if not who:
+            raise UsageError("/draft takes who guesses", expected="auto, none, lookup or an id")
         resolution = self._pair.resolution
+        loaded = {self._draft, *([resolution.draft.id] if resolution.draft else [])}
         if who == "none":
             self._options = replace(self._options, d=0)
-        elif who == "auto" or (who == "lookup" and resolution.lookup):
-            d = self._options.d or self._first_d
-            drafter: str = "lookup" if who == "lookup" else "any"
-            self._options = replace(self._options, drafter=drafter, d=d)  # type: ignore[arg-type]
+        elif who == "lookup" and resolution.lookup:
+            self._options = replace(self._options, drafter="lookup", d=self._some_length())
         else:
-            raise UsageError(
-                "/draft chooses among what is loaded",
-                expected="auto, none" + (" or lookup" if resolution.lookup else ""),
-                got=repr(who[:40]),
-                hint="another draft: tokforge chat TARGET --draft ID",
-            )
+            if who not in loaded:
+                self._load_draft(who)
+            self._options = replace(self._options, drafter="any", d=self._some_length())
         output.note(f"draft {who}")
+
+    def _load_draft(self, who: str) -> None:
+        """Load the pair anew with another draft; what was said stays.
+
+        Raises:
+            UsageError: it cannot be; the pair is the one from before.
+        """
+        from tokforge_engine import EngineError
+
+        try:
+            self._pair = self._load(who)
+        except (TokforgeError, EngineError) as failed:
+            if not self._pair.session.alive:
+                self._pair = self._load(self._draft)
+            raise UsageError(
+                f"/draft {who[:40]} cannot be: {failed.message}",
+                kept=f"{self._draft} and the conversation",
+                hint=failed.hint,
+            ) from None
+        self._draft = who
+        if len(self._messages) > len(self._beginning):
+            output.note("the next answer reads the whole conversation again")
+
+    def _some_length(self) -> int | Literal["auto"]:
+        """The length in use, or where nothing was drafted, the pair's."""
+        d, most = self._options.d, self._pair.session.max_d
+        return self._pair.d if d == 0 or (d != "auto" and d > most) else d
 
     def _choose_length(self, text: str) -> None:
         d, most = draft_length(text), self._pair.session.max_d

@@ -23,6 +23,7 @@ from tokforge_models.errors import StorageError, TokforgeError
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # What turns or hides its neighbours: right in a model's text, a trick in a server's.
 _INVISIBLE = re.compile(r"[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+THOUGHT, PLAIN = "\x1b[2m", "\x1b[0m"
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -123,6 +124,11 @@ def stream(text: str, *, before: str = "", after: str = "") -> None:
         after: what takes that back.
     """
     _write(before + (printable(text) if sys.stdout.isatty() else text) + after)
+
+
+def colours() -> bool:
+    """Whether standard output shows colours: a terminal, and nobody asked for none."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def printable(text: str) -> str:

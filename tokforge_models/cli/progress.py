@@ -28,6 +28,42 @@ def bar() -> Iterator[Progress]:
             bars.close()
 
 
+class Reading:
+    """A bar for the tokens of a long prompt, gone before the answer comes; none for pipes."""
+
+    _LONG = 512
+
+    def __init__(self) -> None:
+        self._bar: tqdm[NoReturn] | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """So many tokens have been read, of so many."""
+        from tokforge_engine.model import PREFILL_CHUNK
+
+        if total < self._LONG or not sys.stderr.isatty():
+            return
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=total,
+                desc="reading the prompt",
+                unit=" tokens",
+                leave=False,
+                dynamic_ncols=True,
+            )
+        self._bar.update(done - self._bar.n)
+        if total - done <= PREFILL_CHUNK:
+            # Nothing is told of the last chunk: the first token comes with it.
+            self.close()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
 def _words(event: Event) -> None:
     if event.phase is Phase.WAITING:
         output.note(f"{event.bundle}: waiting for {event.note}")

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tokforge_models.cli import output
-from tokforge_models.cli.answers import figures, headline, overrides_of, run_document
+from tokforge_models.cli.answers import (
+    Answer,
+    Telling,
+    figures,
+    headline,
+    overrides_of,
+    run_document,
+)
 from tokforge_models.cli.option_groups import Choosing, Running, takes_groups
 from tokforge_models.cli.options import (
     Draft,
@@ -20,6 +27,7 @@ from tokforge_models.cli.options import (
     Target,
     Thinking,
 )
+from tokforge_models.cli.progress import Reading
 from tokforge_models.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,12 +95,12 @@ def run(
             enable_thinking=thinking,
             sampling=sampling,
         )
-        result = _stream(pair.session, chat, options, show=not json)
+        answer = _stream(pair.session, chat, options, show=not json)
     if json:
-        output.document(run_document(result, pair.resolution))
+        output.document(run_document(answer, pair.resolution))
         return
     if stats:
-        output.note(figures(result))
+        output.note(figures(answer.result))
 
 
 def _question(prompt: str | None) -> str:
@@ -112,14 +120,21 @@ def _question(prompt: str | None) -> str:
 
 def _stream(
     session: Session, chat: Sequence[Message] | str, options: GenerateOptions, *, show: bool
-) -> Result:
-    generation = session.generate(chat, options)
-    for piece in generation:
-        if show:
-            output.stream(piece.text)
+) -> Answer:
+    """Have a prompt answered; thoughts are shown in a terminal alone, and dimmed."""
+    reading = Reading()
+    telling = Telling(session.generate(chat, options, on_prefill=reading))
+    try:
+        for said, _ in telling:
+            if show and not said.thought:
+                output.stream(said.text)
+            elif show and output.colours():
+                output.stream(said.text, before=output.THOUGHT, after=output.PLAIN)
+    finally:
+        reading.close()
     if show:
         output.stream("\n")
-    return generation.result
+    return telling.answer()
 
 
 def demo(layers: Layers, json: Json = False) -> None:
@@ -175,24 +190,28 @@ def demo(layers: Layers, json: Json = False) -> None:
             }
         )
         return
-    stats = paired[0].stats
+    stats = paired[0].result.stats
     say(f"accepted {stats.accepted} of {stats.drafted} drafted tokens, {stats.rounds} rounds")
     say(
         f"speed    paired {paired_speed:.0f} tokens a second, plain {plain_speed:.0f}: "
         f"ratio {ratio:.2f} (medians of {_DEMO_REPEATS}, in turn)"
     )
-    say(f"text     {_agreement(paired[0], plain[0])}")
+    say(f"text     {_agreement(paired[0].result, plain[0].result)}")
 
 
-def _median_speed(results: Sequence[Result]) -> float:
+def _speed(answer: Answer) -> float:
+    return answer.result.stats.tokens_per_second
+
+
+def _median_speed(answers: Sequence[Answer]) -> float:
     from statistics import median
 
-    return median(result.stats.tokens_per_second for result in results)
+    return median(map(_speed, answers))
 
 
-def _typical(results: Sequence[Result]) -> Result:
+def _typical(answers: Sequence[Answer]) -> Answer:
     """The run with the median speed."""
-    ordered = sorted(results, key=lambda result: result.stats.tokens_per_second)
+    ordered = sorted(answers, key=_speed)
     return ordered[len(ordered) // 2]
 
 
