@@ -106,6 +106,7 @@ def test_messages_arrive_as_the_template_takes_them():
         ({"foo": 1}, "foo"),
         ({"user": "me"}, "user"),
         ({"n": 2}, "n"),
+        ({"n": True}, "n"),
         ({"temperature": 2.1}, "temperature"),
         ({"temperature": "hot"}, "temperature"),
         ({"temperature": True}, "temperature"),
@@ -225,7 +226,7 @@ def test_a_text_goes_on_raw():
     assert told.chat == (Message("user", "Once"),)
     assert (told.options.raw, told.options.logprobs, told.options.stop) == (True, 2, ("x",))
     assert told.stream
-    assert complete(prompt=["Once"], echo=False, best_of=1).options.raw
+    assert complete(prompt=["Once"], n=1, best_of=1).options.raw
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,9 @@ def test_a_text_goes_on_raw():
         ({"prompt": ["a", "b"]}, "prompt"),
         ({"prompt": [1, 2]}, "prompt"),
         ({"prompt": "\0"}, "prompt"),
-        ({"echo": True}, "echo"),
+        ({"echo": False}, "echo"),
+        ({"best_of": 2}, "best_of"),
+        ({"best_of": True}, "best_of"),
         ({"suffix": "x"}, "suffix"),
         ({"logprobs": 6}, "logprobs"),
         ({"messages": [HI]}, "messages"),

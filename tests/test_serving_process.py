@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
+from pathlib import Path
 
 import jsonschema
 import openai
@@ -265,3 +268,26 @@ def test_a_key_from_the_environment_or_a_file_is_asked_for(env, tmp_path):
             client = openai.OpenAI(base_url=f"{running.url}/v1", api_key="open-sesame")
             assert ask(client, max_tokens=1).choices
             assert "open-sesame" not in "".join(running.said)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_no_request_that_can_be_made_up_makes_the_server_fail(env, tmp_path):
+    checks = (
+        *("not_a_server_error", "status_code_conformance", "content_type_conformance"),
+        *("response_schema_conformance", "negative_data_rejection"),
+    )
+    with serving("--max-tokens", "4", "-d", "2", "--threads", "1", env=env) as running:
+        ended = subprocess.run(
+            [
+                *(shutil.which("schemathesis", path=Path(sys.executable).parent), "run"),
+                *(f"{running.url}/openapi.json", "--checks", ",".join(checks)),
+                *("--phases", "examples,coverage,fuzzing", "--max-examples", "40", "--seed", "1"),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout
+        assert ask(client_of(running), max_tokens=1).choices

@@ -20,6 +20,9 @@ _MOST_STOPS = 16
 Zero = Annotated[float, Field(ge=0, le=0, description="Only 0: it is not supported.")]
 
 
+One = Annotated[int, Field(ge=1, le=1, description="Only 1: there is one answer.")]
+
+
 class Strict(BaseModel):
     """Unknown fields are refused, and a text is no number."""
 
@@ -205,7 +208,7 @@ class Request(Strict):
     ) = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Zero | None = None
-    n: Literal[1] | None = None
+    n: One | None = None
     top_k: Annotated[
         int | None, Field(ge=0, le=MAX_SEED, description="Extension: 0 means all.")
     ] = None
@@ -254,6 +257,4 @@ class CompletionRequest(Request):
         | Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=1)]
     )
     logprobs: Annotated[int, Field(ge=0, le=5)] | None = None
-    echo: Literal[False] | None = None
-    best_of: Literal[1] | None = None
-    suffix: None = None
+    best_of: One | None = None

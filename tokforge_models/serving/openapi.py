@@ -100,15 +100,15 @@ def _operation(operation: Operation) -> dict[str, Any]:
     if operation.answer:
         content["application/json"] = {"schema": _ref(operation.answer)}
     if operation.chunk:
-        content["text/event-stream"] = {
-            "schema": {
-                "type": "string",
-                "description": f"Events, each a {operation.chunk.__name__} or an Error; "
-                "the last one is [DONE].",
-            }
-        }
+        content["text/event-stream"] = {}
     told["responses"] = {
-        "200": {"description": "Done.", **({"content": content} if content else {})}
+        "200": {
+            "description": "Done."
+            if operation.chunk is None
+            else f"The whole answer, or as events where stream is true: each the JSON of a "
+            f"{operation.chunk.__name__} or an Error; the last one is [DONE].",
+            **({"content": content} if content else {}),
+        }
     }
     for status, why in _errors(operation).items():
         told["responses"][status] = {
