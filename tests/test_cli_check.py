@@ -32,6 +32,8 @@ def test_the_document_tells_of_each_mode(pair: Path) -> None:
     assert modes["exact"]["first_difference"] is None
     assert modes["reference"]["divergence"] == 0.0
     for mode in modes.values():
+        assert mode["promise"]
+        assert 0.0 < mode["accepted"] <= 1.0
         assert 0.9 <= mode["agreement"] <= 1.0
         assert 0.0 <= mode["divergence"] < 1.0
         different = mode["first_difference"]
@@ -46,6 +48,9 @@ def test_for_people_and_with_drawn_tokens(pair: Path) -> None:
     assert ended.code == 0
     assert "4 of 4 paired texts are the plain text: kept" in ended.out
     assert ended.out.count("KL divergence") == 3
+    assert ended.out.count("promised: ") == 3
+    # Left to auto, some lengths are fixed, so that something is drafted wherever it is checked.
+    assert "  0% of drafted" not in ended.out
     assert "wide reading" not in ended.out
 
 

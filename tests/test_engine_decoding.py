@@ -303,6 +303,94 @@ def test_lengths_and_drafters_picked_on_the_way_change_no_token(data, automata, 
         assert by_model <= statistics.draft_forwards <= len(draft.widths)
 
 
+class GivenUpError(Exception):
+    pass
+
+
+@st.composite
+def policies(draw, vocabulary, draft):
+    """A policy of any kind, with the draft, with lookup, with both or with neither."""
+    drafter = DraftModel(draft, vocabulary, scores=draft.context_length is None)
+    drafters = draw(st.sampled_from([(), (drafter,), (Lookup(),), (drafter, Lookup())]))
+    kind = draw(st.sampled_from(["fixed", "auto", "whims"]))
+    if kind == "auto" and drafters:
+        costs = Costs(
+            verify=tuple(draw(st.lists(st.floats(0.5, 3), min_size=5, max_size=5))),
+            draft=draw(st.floats(0.01, 1.0)),
+            catch_up=draw(st.floats(0.001, 0.5)),
+        )
+        model = drafter if drafter in drafters else None
+        lookup = next((each for each in drafters if isinstance(each, Lookup)), None)
+        return AutoPolicy(costs, model, lookup), drafter, 4
+    if kind == "whims" and drafters:
+        turns = st.tuples(st.integers(0, len(drafters) - 1), st.integers(0, 6))
+        return Whims(draw(st.lists(turns, min_size=1, max_size=8)), drafters), drafter, 6
+    d = draw(st.integers(0, 6))
+    return FixedLength(drafters[0] if drafters else None, d), drafter, d
+
+
+@given(data=st.data(), automata=automata)
+def test_any_policy_over_any_requests_is_plain_decoding(data, automata):
+    vocabulary, target_rows, draft_rows = automata
+    tokens = st.integers(0, vocabulary - 1)
+    draft_context = data.draw(st.none() | st.integers(1, 90))
+    draft = ToyModel(vocabulary, table(vocabulary, draft_rows), draft_context)
+    policy, drafter, most = data.draw(policies(vocabulary, draft))
+    target = ToyModel(vocabulary, table(vocabulary, target_rows))
+    context = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        # A request goes on from what was said, or begins anew; a long prompt takes chunks.
+        prompt = data.draw(st.sampled_from([context, []])) + data.draw(
+            st.lists(tokens, min_size=1, max_size=5) | st.just([0, 1] * 50)
+        )
+        stop = data.draw(st.sets(tokens, max_size=vocabulary - 1)).__contains__
+        limit = data.draw(st.integers(1, 25))
+        plain, _ = run(
+            ToyModel(vocabulary, table(vocabulary, target_rows)),
+            None,
+            prompt,
+            limit=limit,
+            is_stop=stop,
+        )
+        same = next(
+            (n for n, (a, b) in enumerate(zip(target.ids, prompt, strict=False)) if a != b),
+            min(len(target.ids), len(prompt)),
+        )
+        target.rollback(min(same, len(prompt) - 1))
+        policy.keep(same)
+        tally = Tally()
+        chunks = list(prefill(target, prompt, tally))
+        assert all(chunk < len(prompt) for chunk in chunks)
+        taken = data.draw(st.none() | st.integers(1, 25))
+        gives_up = data.draw(st.booleans())
+
+        def on_read(_done, _total, gives_up=gives_up):
+            if gives_up:
+                raise GivenUpError
+
+        drafter.on_read = on_read
+        stream = decode(target, policy, prompt, limit=limit, is_stop=stop, tally=tally)
+        got = []
+        try:
+            got.extend(itertools.islice(stream, taken))
+        except GivenUpError:
+            assert gives_up
+        stream.close()
+        whole = ids(got) == ids(plain)
+        assert ids(got) == ids(plain)[: len(got)]
+        assert whole or gives_up or (taken is not None and len(got) == taken)
+        statistics = tally.statistics()
+        assert statistics.emitted == len(got)
+        assert len(statistics.drafted_by_position) <= most
+        assert sum(each.drafted for each in statistics.drafters) == statistics.drafted
+        assert sum(each.accepted for each in statistics.drafters) == statistics.accepted
+        assert sum(statistics.accepted_by_position) == statistics.accepted
+        assert sum(statistics.drafted_by_position) == statistics.drafted
+        assert target.ids == [*prompt, *ids(got)][: max(len(prompt), len(prompt) + len(got) - 1)]
+        assert draft.ids == target.ids[: len(draft.ids)]
+        context = [*prompt, *ids(got)]
+
+
 @given(
     script=st.lists(st.integers(0, VOCABULARY - 1), max_size=30),
     d=st.integers(0, 5),

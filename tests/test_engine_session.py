@@ -3,6 +3,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
+import re
 import shutil
 import signal
 import subprocess
@@ -306,6 +308,43 @@ def test_exact_numbers_do_not_depend_on_what_the_cache_holds(exact):
         with Session(spec(TARGET, SHIPPED), numerics="exact") as fresh:
             _, cold = answer(fresh, f"Tell me about the {end}.")
         assert warm.token_ids == cold.token_ids
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc to see memory")
+def test_a_thousand_turns_do_not_grow_the_worker():
+    def resident(pid):
+        status = Path("/proc", str(pid), "status").read_text()
+        return int(re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)[1]) * 1024
+
+    whim = random.Random(7)
+    with Session(spec(TARGET, SHIPPED), spec(DRAFT, SHIPPED), lookup=True) as session:
+        loaded = resident(session.pid)
+        chat, most, read = [], 0, 0
+        for _ in range(1000):
+            if read > 400:
+                chat = []
+            words = whim.choices(["sea", "cat", "tree", "house", "river"], k=whim.randint(1, 60))
+            chat.append(Message("user", " ".join(words)))
+            options = GenerateOptions(
+                max_tokens=whim.randint(1, 24),
+                d=whim.choice([0, 1, 2, 3, 5, 7, "auto"]),
+                drafter=whim.choice(["any", "model", "lookup"]),
+                sampling=Sampling(temperature=whim.choice([0.0, 0.8])),
+                ignore_stop_tokens=True,
+            )
+            generation = session.generate(chat, options)
+            if whim.random() < 0.1:
+                next(generation)
+                generation.close()
+                chat.pop()
+            else:
+                text = "".join(piece.text for piece in generation)
+                chat.append(Message("assistant", text))
+                read = generation.result.prompt_tokens
+            most = max(most, resident(session.pid))
+    assert most - loaded <= 50e6
 
 
 def test_an_edited_chat_goes_back_to_where_it_was_edited(session):

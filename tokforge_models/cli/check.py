@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -26,10 +26,15 @@ _PROMPTS = (
     "Write a function that adds up the even numbers of a list.",
     "Say it in other words: the ship left the harbour before the storm came.",
 )
+# Where auto would pick, it might pick nothing, and nothing would be compared.
+_LENGTHS: tuple[int | Literal["auto"], ...] = (2, 3, 5, "auto")
 _PROMISES: dict[Numerics, str] = {
-    "fast": "may part from plain text where two tokens are nearly as likely; neither is wrong",
-    "exact": "must be plain text, bit for bit",
-    "reference": "is plain text unless two tokens are closer than rounding in 32 bits",
+    "fast": "every token is the target's own choice; not that the text is the plain text: one row "
+    "and several round differently, so where two tokens are nearly as likely they may part, and "
+    "neither is wrong",
+    "exact": "the plain text of this mode, bit for bit, on this machine; not that of the others",
+    "reference": "every token is the target's own choice; the plain text is to be expected, for "
+    "two tokens would have to be closer than rounding in 32 bits",
 }
 _DIFFERS = 8
 
@@ -74,7 +79,8 @@ class ModeReport:
             likeliest; None where tokens were drawn.
         divergence: mean KL divergence a token from the reference, in nats.
         first_difference: of the first prompt that has one.
-        verdict: in words.
+        promise: what the mode promises and what not.
+        verdict: what was found, in words.
     """
 
     numerics: Numerics
@@ -84,6 +90,7 @@ class ModeReport:
     agreement: float | None
     divergence: float
     first_difference: Difference | None
+    promise: str
     verdict: str
 
 
@@ -181,8 +188,11 @@ class _Checker:
         from tokforge_engine.scoring import agreement, divergence, first_difference
 
         session = pair.session
-        plain = [self._answer(pair, prompt, paired=False) for prompt in _PROMPTS]
-        paired = [self._answer(pair, prompt, paired=True) for prompt in _PROMPTS]
+        plain = [self._answer(pair, prompt, 0) for prompt in _PROMPTS]
+        lengths = _LENGTHS if pair.d == "auto" else [pair.d] * len(_PROMPTS)
+        paired = [
+            self._answer(pair, prompt, d) for prompt, d in zip(_PROMPTS, lengths, strict=True)
+        ]
         partings = [
             first_difference(one.token_ids, other.token_ids)
             for one, other in zip(plain, paired, strict=True)
@@ -216,15 +226,14 @@ class _Checker:
             agreement=None if self._sampling.draws else agreement(read),
             divergence=divergence(there, here),
             first_difference=self._difference(session, partings, plain, paired),
+            promise=_PROMISES[mode],
             verdict=_verdict(mode, same, len(partings)),
         )
 
-    def _answer(self, pair: Pair, prompt: str, *, paired: bool) -> Result:
+    def _answer(self, pair: Pair, prompt: str, d: int | Literal["auto"]) -> Result:
         from tokforge_engine import GenerateOptions
 
-        options = GenerateOptions(
-            max_tokens=self._tokens, d=pair.d if paired else 0, sampling=self._sampling
-        )
+        options = GenerateOptions(max_tokens=self._tokens, d=d, sampling=self._sampling)
         generation = pair.session.generate(prompt, options)
         for _ in generation:
             pass
@@ -258,13 +267,14 @@ class _Checker:
 def _verdict(mode: Numerics, same: int, of: int) -> str:
     found = f"{same} of {of} paired texts are the plain text"
     if mode == "exact":
-        return f"{found}: {'kept' if same == of else 'BROKEN'}, it {_PROMISES[mode]}"
-    return f"{found}: paired text {_PROMISES[mode]}"
+        return f"{found}: {'kept' if same == of else 'BROKEN'}"
+    return found
 
 
 def _show(report: ModeReport) -> None:
     output.line()
     output.line(f"numerics {report.numerics}")
+    output.line(f"  promised: {report.promise}")
     output.line(f"  {report.verdict}")
     output.line(f"  {report.accepted:.0%} of drafted tokens accepted")
     if report.agreement is not None:
