@@ -366,7 +366,7 @@ def surroundings(home: Path, case: Case) -> Iterator[None]:
 
     with (
         mock.patch.dict("os.environ", variables | ({"HF_TOKEN": case.token} if case.token else {})),
-        mock.patch("tokforge_models.cli.pulling.Network", partial(QUICK, **case.patience)),
+        mock.patch("tokforge_models.sources.network.Network", partial(QUICK, **case.patience)),
         mock.patch.object(Store.__init__, "__defaults__", (None, FastDisk(), SEGMENT)),
         mock.patch.object(constants, "HF_TOKEN_PATH", str(home / "token")),
         mock.patch.object(constants, "HF_HUB_CACHE", str(home / "hf")),

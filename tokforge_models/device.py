@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from tokforge_models.errors import RegistryError, UsageError
-from tokforge_models.reading.fields import Fields
-from tokforge_models.reading.strict_yaml import Problems, read_file
+from tokforge_models.errors import UsageError
+from tokforge_models.reading.fields import Fields, read_strictly
 
 GIB = 1 << 30
 # A phone sold with 4 GB reports a MemTotal of 3.5 to 3.8 GiB: firmware and GPU keep the rest.
@@ -70,16 +69,12 @@ def read_device(path: Path) -> Device:
     Raises:
         RegistryError: with every problem of the file.
     """
-    problems = Problems(str(path))
-    fields = Fields.of(read_file(path, problems), "", problems)
-    device = device_in(fields) if fields else None
-    if device is None or problems.found:
-        raise RegistryError(
-            problems.found,
-            what="the description of the device",
-            hint="docs/resolution.md lists its keys",
-        )
-    return device
+    return read_strictly(
+        path,
+        device_in,
+        what="the description of the device",
+        hint="docs/resolution.md lists its keys",
+    )
 
 
 def device_in(fields: Fields) -> Device | None:

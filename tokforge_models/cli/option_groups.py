@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from tokforge_models.cli.options import (
     Backend,
+    Connections,
     DraftThreads,
+    Endpoint,
     Force,
+    LimitRate,
     Memory,
     MinP,
+    Offline,
     Precision,
     PresencePenalty,
     RepetitionPenalty,
@@ -22,12 +26,39 @@ from tokforge_models.cli.options import (
     Threads,
     TopK,
     TopP,
+    bytes_a_second,
 )
 
 if TYPE_CHECKING:
     from tokforge_engine import Sampling
+    from tokforge_models.sources.network import Network
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How the network may be used."""
+
+    endpoint: Endpoint = None
+    connections: Connections = 4
+    limit_rate: LimitRate = None
+    offline: Offline = False
+
+    def network(self) -> Network:
+        """The same, as sources take it.
+
+        Raises:
+            UsageError: the rate cannot be.
+        """
+        from tokforge_models.sources.network import Network
+
+        return Network(
+            endpoint=self.endpoint,
+            connections=self.connections,
+            limit_rate=bytes_a_second(self.limit_rate),
+            offline=self.offline,
+        )
 
 
 @dataclass(frozen=True, slots=True)

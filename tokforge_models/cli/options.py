@@ -24,13 +24,14 @@ Layers = Annotated[
 Target = Annotated[
     str, typer.Argument(metavar="TARGET", help="Id, alias, repository, or a bundle's directory.")
 ]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Bundle ids or aliases.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID", help="Bundle ids or aliases.")]
 OptionalIds = Annotated[
     list[str],
     typer.Argument(
-        metavar="[ID...]",
-        help="Bundle ids or aliases; all of them when none is named.",
+        metavar="ID",
+        help="Bundle ids or aliases; all that are installed when none is named.",
         default_factory=list,
+        show_default=False,
     ),
 ]
 Draft = Annotated[

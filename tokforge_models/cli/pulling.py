@@ -11,19 +11,11 @@ import typer
 
 from tokforge_models.bundle import Bundle, State
 from tokforge_models.cli import output
-from tokforge_models.cli.options import (
-    Connections,
-    Endpoint,
-    Json,
-    Layers,
-    LimitRate,
-    Offline,
-    OptionalIds,
-    bytes_a_second,
-)
+from tokforge_models.cli.option_groups import Fetching, takes_groups
+from tokforge_models.cli.options import Json, Layers
 from tokforge_models.errors import TokforgeError, UsageError
 from tokforge_models.progress import Event, Phase, Progress
-from tokforge_models.sources.network import Contacts, Network
+from tokforge_models.sources.network import Contacts
 
 if TYPE_CHECKING:
     from tokforge_models.cli.world import World
@@ -50,12 +42,20 @@ class Outcome:
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's command to the root command."""
-    app.command()(pull)
+    app.command()(takes_groups(pull))
 
 
 def pull(
     layers: Layers,
-    ids: OptionalIds,
+    ids: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID",
+            help="Bundle ids or aliases.",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
     for_target: Annotated[
         list[str],
         typer.Option(
@@ -63,8 +63,10 @@ def pull(
             metavar="TARGET",
             help="Bring this target and the draft that it resolves to.",
             default_factory=list,
+            show_default=False,
         ),
     ],
+    fetching: Fetching,
     source: Annotated[
         str | None,
         typer.Option(metavar="SOURCE", help="Use this kind of source, or path:DIR, and no other."),
@@ -75,10 +77,6 @@ def pull(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
     ] = False,
-    endpoint: Endpoint = None,
-    connections: Connections = 4,
-    limit_rate: LimitRate = None,
-    offline: Offline = False,
     locked: Annotated[
         bool, typer.Option("--locked", help="Exactly what tokforge.lock in this folder says.")
     ] = False,
@@ -93,12 +91,7 @@ def pull(
 
     world = World.open(layers)
     wanted = _locked(world, ids) if locked else _wanted(world, ids, for_target)
-    network = Network(
-        endpoint=endpoint,
-        connections=connections,
-        limit_rate=bytes_a_second(limit_rate),
-        offline=offline,
-    )
+    network = fetching.network()
     outcomes: list[Outcome] = []
     plans: list[Plan | Failed] = []
     with bar() as progress:

@@ -10,24 +10,15 @@ import typer
 
 from tokforge_models.bundle import State
 from tokforge_models.cli import output
-from tokforge_models.cli.options import (
-    Connections,
-    Endpoint,
-    Json,
-    Layers,
-    LimitRate,
-    Offline,
-    OptionalIds,
-    bytes_a_second,
-)
+from tokforge_models.cli.option_groups import Fetching, takes_groups
+from tokforge_models.cli.options import Json, Layers, OptionalIds
 from tokforge_models.errors import StorageError, TokforgeError
-from tokforge_models.sources.network import Network
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the root command."""
     app.command()(lock)
-    app.command()(update)
+    app.command()(takes_groups(update))
     app.command()(prune)
 
 
@@ -49,14 +40,11 @@ def lock(layers: Layers, ids: OptionalIds, json: Json = False) -> None:
 def update(
     layers: Layers,
     ids: OptionalIds,
+    fetching: Fetching,
     source: Annotated[
         str | None,
         typer.Option(metavar="SOURCE", help="Ask this source instead, e.g. hf:OWNER/NAME."),
     ] = None,
-    endpoint: Endpoint = None,
-    connections: Connections = 4,
-    limit_rate: LimitRate = None,
-    offline: Offline = False,
     json: Json = False,
 ) -> None:
     """Move installed bundles to what their sources have now; only what changed is fetched."""
@@ -70,12 +58,7 @@ def update(
     world = World.open(layers)
     ready = [one.id for one in world.store.statuses() if one.state is State.READY]
     wanted = [world.find(id) for id in ids or ready]
-    network = Network(
-        endpoint=endpoint,
-        connections=connections,
-        limit_rate=bytes_a_second(limit_rate),
-        offline=offline,
-    )
+    network = fetching.network()
     outcomes: list[Outcome] = []
     with bar() as progress:
         for bundle in wanted:

@@ -11,13 +11,24 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeVar
 
-from tokforge_models.reading.strict_yaml import Entries, Items, Node, Problems, Scalar, describe
+from tokforge_models.errors import RegistryError
+from tokforge_models.reading.strict_yaml import (
+    Entries,
+    Items,
+    Node,
+    Problems,
+    Scalar,
+    describe,
+    read_file,
+)
 
 # A check of a text: what was expected instead, or None where the text is right.
 Check = Callable[[str], str | None]
 Choice = TypeVar("Choice", bound=StrEnum)
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +224,28 @@ class Fields:
             return value
         self.problems.add(node.line, self.path(name), expected, describe(node))
         return None
+
+
+def read_strictly(
+    path: Path, read: Callable[[Fields], Value | None], *, what: str, hint: str
+) -> Value:
+    """Read a file that is one mapping.
+
+    Args:
+        path: a JSON or YAML file.
+        read: makes the value of the mapping; None, with the reasons noted, where it is none.
+        what: how messages call the file.
+        hint: what to do about a fault.
+
+    Raises:
+        RegistryError: with every problem of the file.
+    """
+    problems = Problems(str(path))
+    fields = Fields.of(read_file(path, problems), "", problems)
+    value = read(fields) if fields else None
+    if value is None or problems.found:
+        raise RegistryError(problems.found, what=what, hint=hint)
+    return value
 
 
 def one_of(choices: Sequence[str]) -> Check:

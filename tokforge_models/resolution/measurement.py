@@ -24,9 +24,8 @@ from typing import Literal
 
 from tokforge_models.bundle import MAX_D, Settings
 from tokforge_models.device import GIB, Device, device_in
-from tokforge_models.errors import RegistryError
-from tokforge_models.reading.fields import Fields
-from tokforge_models.reading.strict_yaml import Problems, Scalar, read_file
+from tokforge_models.reading.fields import Fields, read_strictly
+from tokforge_models.reading.strict_yaml import Scalar
 from tokforge_models.registry.schema import read_settings
 
 SCHEMA = 1
@@ -81,14 +80,9 @@ def read_measurement(path: Path) -> Measurement:
     Raises:
         RegistryError: with every problem of the file.
     """
-    problems = Problems(str(path))
-    fields = Fields.of(read_file(path, problems), "", problems)
-    measurement = _measurement(fields) if fields else None
-    if measurement is None or problems.found:
-        raise RegistryError(
-            problems.found, what="the measurement", hint="delete the file and measure again"
-        )
-    return measurement
+    return read_strictly(
+        path, _measurement, what="the measurement", hint="delete the file and measure again"
+    )
 
 
 def _measurement(fields: Fields) -> Measurement | None:
