@@ -17,11 +17,13 @@ Row: TypeAlias = NDArray[np.float32]
 
 # -log(u) of the numbers u that `_uniform` makes lies between 5.5e-17 and 37.5, so a token whose
 # weight is below exp(-42) never comes first in a race with one of weight 1.
-_HOPELESS = 42.0
-# In a logarithm of a weight: far above what float32 loses.
+_HOPELESS = math.exp(-42.0)
+_COLDEST = 1e-30
+# Far above what float32 loses.
 _ROUNDING = 1e-3
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
+_PIECE = 8192
 
 
 class Sampler:
@@ -76,8 +78,7 @@ class Sampler:
         if not self._sampling.draws:
             return likeliest
         ids, weights = candidates(scores, self._sampling)
-        winner = int(np.argmin(-np.log(self._uniform(ids, self._place + ahead)) / weights))
-        return int(ids[winner])
+        return int(ids[self._first(ids, weights, self._place + ahead)])
 
     def _adjusted(self, row: Row) -> Row:
         sampling, size = self._sampling, len(row)
@@ -92,21 +93,41 @@ class Sampler:
             row[self._answered[:size]] -= np.float32(sampling.presence_penalty)
         return row
 
+    def _first(self, ids: NDArray[np.int64], weights: Row, place: int) -> int:
+        """Which of `ids` comes first in the race, as an index."""
+        uniform = self._uniform(ids, place)
+        heaviest = int(weights.argmax())
+        bound = -math.log(uniform[heaviest]) / float(weights[heaviest]) * (1.0 + _ROUNDING)
+        # As -log(u) is at least 1 - u, few can come before the heaviest.
+        hopeful = np.flatnonzero(1.0 - uniform <= bound * weights)
+        return int(hopeful[np.argmin(-np.log(uniform[hopeful]) / weights[hopeful])])
+
     def _uniform(self, ids: NDArray[np.int64], place: int) -> NDArray[np.float64]:
         """A number in (0, 1) for each id: the finisher of SplitMix64 over seed, place and id."""
         assert self._sampling.seed is not None
         key = _mix(np.array([(self._sampling.seed + place * _GOLDEN) & _WORD], np.uint64))
-        bits = _mix(key ^ (ids.astype(np.uint64) * np.uint64(_GOLDEN)))
-        return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        uniform = np.empty(len(ids))
+        # Piece by piece, so that what is in between stays in the processor's cache.
+        for start in range(0, len(ids), _PIECE):
+            bits = ids[start : start + _PIECE].astype(np.uint64)
+            bits *= np.uint64(_GOLDEN)
+            bits ^= key
+            uniform[start : start + _PIECE] = _mix(bits) >> np.uint64(11)
+        uniform += 0.5
+        uniform *= 2.0**-53
+        return uniform
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    """In place."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words ^= words >> np.uint64(shift)
+        words *= np.uint64(factor)
+    words ^= words >> np.uint64(31)
+    return words
 
 
-def candidates(scores: Row, sampling: Sampling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def candidates(scores: Row, sampling: Sampling) -> tuple[NDArray[np.int64], Row]:
     """Which tokens may be drawn, and their weights, of which the largest is 1.
 
     Args:
@@ -116,38 +137,35 @@ def candidates(scores: Row, sampling: Sampling) -> tuple[NDArray[np.int64], NDAr
     Returns:
         Ids in ascending order and as many weights, proportional to the probabilities.
     """
-    temperature, best = sampling.temperature, scores.max()
-    floor = best - np.float32(_HOPELESS * temperature)
-    total = None
+    with np.errstate(over="ignore"):
+        weights = scores - scores.max()
+        weights /= np.float32(max(sampling.temperature, _COLDEST))
+    np.exp(weights, out=weights)
+    least, total = _HOPELESS, None
     if 0 < sampling.top_k < len(scores):
-        floor = max(floor, np.partition(scores, -sampling.top_k)[-sampling.top_k])
+        least = max(least, float(np.partition(weights, -sampling.top_k)[-sampling.top_k]))
     elif sampling.top_p < 1.0:
-        total = _total(scores, best, temperature)
+        total = float(weights.sum(dtype=np.float64))
         # What lies below this has less than 1 - top_p in all: few tokens are left to be sorted.
-        light = (1.0 - sampling.top_p) * total / len(scores)
-        floor = max(floor, best + np.float32(temperature * (math.log(light) - _ROUNDING)))
-    ids = np.flatnonzero(scores >= floor)
+        least = max(least, (1.0 - sampling.top_p) * total / len(scores) * (1.0 - _ROUNDING))
+    ids = np.flatnonzero(weights >= np.float32(max(least, sampling.min_p)))
+    weights = weights[ids]
     if 0 < sampling.top_k < len(ids):
         # Equals at the border: those with the lowest ids stay.
-        ids = np.sort(ids[np.argsort(-scores[ids], kind="stable")[: sampling.top_k]])
-    weights = np.exp((scores[ids].astype(np.float64) - best) / temperature)
-    keep = weights >= sampling.min_p
+        first = np.sort(np.argsort(-weights, kind="stable")[: sampling.top_k])
+        ids, weights = ids[first], weights[first]
     if sampling.top_p < 1.0:
-        keep &= _nucleus(weights, sampling.top_p * (total or float(weights.sum())))
-    return ids[keep], weights[keep]
+        keep = _nucleus(weights, sampling.top_p * (total or float(weights.sum(dtype=np.float64))))
+        ids, weights = ids[keep], weights[keep]
+    return ids, weights
 
 
-def _total(scores: Row, best: np.float32, temperature: float) -> float:
-    """The sum of all weights, in one pass in the precision of the logits."""
-    with np.errstate(over="ignore"):
-        weights = (scores - best) / np.float32(max(temperature, 1e-30))
-    return float(np.exp(weights, out=weights).sum())
-
-
-def _nucleus(weights: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+def _nucleus(weights: Row, share: float) -> NDArray[np.bool_]:
     """The fewest, heaviest weights that come to `share` together; of equals the first."""
-    order = np.argsort(-weights, kind="stable")
-    count = int(np.searchsorted(np.cumsum(weights[order]), share)) + 1
-    keep = np.zeros(len(weights), bool)
-    keep[order[:count]] = True
+    ordered = np.sort(weights)[::-1]
+    count = int(np.searchsorted(ordered.astype(np.float64).cumsum(), share)) + 1
+    least = ordered[min(count, len(ordered)) - 1]
+    keep: NDArray[np.bool_] = weights > least
+    equal = np.flatnonzero(weights == least)
+    keep[equal[: count - int(keep.sum())]] = True
     return keep
