@@ -169,9 +169,7 @@ def test_where_the_pair_does_not_fit_its_target_runs_alone(
 ) -> None:
     needs = {False: 10_000, True: 20_000}
     monkeypatch.setattr("tokforge_engine.session.free_bytes", lambda: 15_000)
-    monkeypatch.setattr(
-        "tokforge_engine.session.needed_bytes", lambda *models: needs[len(models) > 1]
-    )
+    monkeypatch.setattr("tokforge_engine.session.needed_by", lambda load: needs[bool(load.draft)])
     words = ["run", "demo-chat", PROMPT, "--max-tokens", "4"]
     assert run(words) == 0
     assert "running without a draft: demo-chat with demo-draft would need" in (

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from demo_pair import DRAFT, TARGET, needs_mnn
-from tokforge_engine import ModelSpec, RuntimeSettings, Session, TooLittleMemory
+from tokforge_engine import (
+    GenerateOptions,
+    ModelSpec,
+    RuntimeSettings,
+    Session,
+    TooLittleMemory,
+)
 from tokforge_engine.memory import MIB, ModelLoad, Shape, needed_bytes
 
 # The shape of Qwen3-0.6B at 4 bits.
@@ -83,6 +90,19 @@ def test_what_fits_or_cannot_be_told_is_loaded(free, count):
     free(count)
     with Session(ModelSpec(TARGET)) as session:
         assert session.pid
+
+
+@needs_mnn
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see memory")
+def test_the_estimate_is_not_below_what_is_taken_nor_far_above():
+    settings = RuntimeSettings(threads=1)
+    models = (ModelSpec(path, settings, context_length=600) for path in (TARGET, DRAFT))
+    with Session(*models, lookup=True) as session:
+        options = GenerateOptions(max_tokens=16, d=3, ignore_stop_tokens=True)
+        list(session.generate("sea cat tree house river " * 100, options))
+        status = Path("/proc", str(session.pid), "status").read_text()
+        taken = int(status.partition("VmHWM:")[2].split()[0]) * 1024
+        assert taken <= session.needed_bytes <= 1.5 * taken
 
 
 @needs_mnn

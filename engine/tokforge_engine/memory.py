@@ -8,7 +8,14 @@ forward; the tokenizer; the KV cache; and while it loads, one matrix unpacked.
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tokforge_engine.drafting import SCORED
+
+if TYPE_CHECKING:
+    from tokforge_engine.messages import Load, LoadModel
 
 MIB = 2**20
 
@@ -72,6 +79,30 @@ class ModelLoad:
     tokens: int
     unrounded: bool = False
     number_bytes: int = 4
+
+
+def needed_by(load: Load) -> int:
+    """Bytes of memory that a worker will hold at its peak once it was told to load this."""
+    verified = range(1, load.max_d + 2) if load.draft or load.lookup else (1,)
+    models = [_planned(load.target, tuple(verified))]
+    if load.draft:
+        models.append(_planned(load.draft, (1, SCORED)))
+    return needed_bytes(*models)
+
+
+def _planned(model: LoadModel, widths: tuple[int, ...]) -> ModelLoad:
+    bundle, settings = model.bundle, model.settings
+    context_length = bundle.context_length or model.context_length or EXPECTED_TOKENS
+    precision = settings.precision or bundle.precision
+    in_16_bits = platform.machine().lower() in {"arm64", "aarch64"} and precision == "low"
+    return ModelLoad(
+        shape=bundle.shape,
+        vocabulary=bundle.embedding_rows,
+        widths=widths,
+        tokens=min(context_length, EXPECTED_TOKENS),
+        unrounded=(settings.memory or bundle.memory or "low") != "low",
+        number_bytes=2 if in_16_bits else 4,
+    )
 
 
 def needed_bytes(*models: ModelLoad) -> int:

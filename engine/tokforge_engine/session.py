@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from types import TracebackType
 
 from tokforge_engine import errors
 from tokforge_engine.bundle_check import check_bundle
-from tokforge_engine.drafting import SCORED
 from tokforge_engine.errors import (
     BundleDamaged,
     EngineCrashed,
@@ -21,7 +19,7 @@ from tokforge_engine.errors import (
 )
 from tokforge_engine.free_memory import free_bytes
 from tokforge_engine.generation import GenerateOptions, Message, Piece, Result, Scored
-from tokforge_engine.memory import EXPECTED_TOKENS, ModelLoad, needed_bytes
+from tokforge_engine.memory import EXPECTED_TOKENS, needed_by
 from tokforge_engine.messages import (
     Begun,
     Cancel,
@@ -100,8 +98,9 @@ class Session:
             max_d,
             numerics,
         )
+        self._needed_bytes = needed_by(load)
         if not force:
-            _refuse_what_is_too_large(load, free_bytes())
+            _refuse_what_is_too_large(load, self._needed_bytes)
         if load_timeout is None:
             models = filter(None, (load.target, load.draft))
             size = sum(model.bundle.shape.weight_bytes for model in models)
@@ -146,6 +145,11 @@ class Session:
     def alive(self) -> bool:
         """Whether the worker runs; a session whose worker has ended answers nothing more."""
         return self._worker.alive
+
+    @property
+    def needed_bytes(self) -> int:
+        """Bytes of memory that the worker was expected to take at its peak."""
+        return self._needed_bytes
 
     @property
     def max_d(self) -> int:
@@ -347,8 +351,8 @@ def _say_if_it_changed(spec: ModelSpec) -> None:
         ) from None
 
 
-def _refuse_what_is_too_large(load: Load, free: int | None) -> None:
-    needed = needed_bytes(*_loads(load))
+def _refuse_what_is_too_large(load: Load, needed: int) -> None:
+    free = free_bytes()
     if free is None or needed <= free:
         return
     who = load.target.label + (f" with {load.draft.label}" if load.draft else "")
@@ -357,29 +361,6 @@ def _refuse_what_is_too_large(load: Load, free: int | None) -> None:
         f"{who} would need about {needed / 1e6:,.0f} MB of memory, text of {EXPECTED_TOKENS:,} "
         f"tokens included; {free / 1e6:,.0f} MB are free",
         hint=f"end other programs; {less}--force loads it all the same",
-    )
-
-
-def _loads(load: Load) -> list[ModelLoad]:
-    drafted = range(1, load.max_d + 2) if load.draft or load.lookup else range(1, 2)
-    models = [_model_load(load.target, tuple(drafted))]
-    if load.draft:
-        models.append(_model_load(load.draft, (1, SCORED)))
-    return models
-
-
-def _model_load(model: LoadModel, widths: tuple[int, ...]) -> ModelLoad:
-    bundle, settings = model.bundle, model.settings
-    context_length = bundle.context_length or model.context_length or EXPECTED_TOKENS
-    precision = settings.precision or bundle.precision
-    in_16_bits = platform.machine().lower() in {"arm64", "aarch64"} and precision == "low"
-    return ModelLoad(
-        shape=bundle.shape,
-        vocabulary=bundle.embedding_rows,
-        widths=widths,
-        tokens=min(context_length, EXPECTED_TOKENS),
-        unrounded=(settings.memory or bundle.memory or "low") != "low",
-        number_bytes=2 if in_16_bits else 4,
     )
 
 
