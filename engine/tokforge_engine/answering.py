@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,17 +15,14 @@ from tokforge_engine.choice import greedy
 from tokforge_engine.constraint import Constraint, Vocabulary
 from tokforge_engine.conversation import Conversation, reusable, same_length
 from tokforge_engine.costs import Costs, measure_costs
-from tokforge_engine.decoding import Token, decode, prefill
+from tokforge_engine.decoding import decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import Incompatible, InvalidRequest
 from tokforge_engine.generation import (
     FinishReason,
     GenerateOptions,
-    Piece,
     Result,
-    Run,
-    TokenLogprobs,
 )
 from tokforge_engine.learned import PairLearned
 from tokforge_engine.likelihood import Recorder
@@ -38,7 +34,6 @@ from tokforge_engine.messages import (
     Generate,
     Load,
     LoadModel,
-    Part,
     Phase,
     Prefilled,
     Report,
@@ -47,6 +42,7 @@ from tokforge_engine.messages import (
 )
 from tokforge_engine.mnn_model import MnnModel, first_difference
 from tokforge_engine.model import PREFILL_CHUNK
+from tokforge_engine.pieces import Pieces
 from tokforge_engine.policy import FixedLength, Policy
 from tokforge_engine.sampler import Sampler
 from tokforge_engine.sampling import MAX_SEED, Sampling
@@ -58,10 +54,6 @@ if TYPE_CHECKING:
     from tokforge_engine.choice import Choose
 
 Send = Callable[[Report], None]
-
-# After the first, pieces go out at most this often: people do not see more, and each costs a
-# message and a switch of processes.
-_PIECE_SECONDS = 0.025
 
 
 class Pair:
@@ -168,7 +160,7 @@ class Pair:
             self._draft.on_read = partial(self._draft_reads, self._draft.name, cancelled)
         text = Detokenizer(target.token_bytes, options.stop)
         said = Detokenizer(target.token_bytes)
-        pieces = _Pieces(order.request, self._send, tally)
+        pieces = Pieces(order.request, self._send, tally)
         finish_reason: FinishReason = "length"
         tokens = decode(
             target,
@@ -328,55 +320,6 @@ class Pair:
 
 class _GivenUp(Exception):
     """The request is no longer wanted."""
-
-
-class _Pieces:
-    """Collects what is certain and sends it, the first at once."""
-
-    def __init__(self, request: int, send: Send, tally: Tally) -> None:
-        self._request = request
-        self._send = send
-        self._tally = tally
-        self._sent_at = float("-inf")
-        self._runs: list[Run] = []
-        self._tokens: list[Token] = []
-        self._logprobs: list[TokenLogprobs] = []
-        self._sent: list[str] = []
-
-    @property
-    def text(self) -> str:
-        """What was sent."""
-        return "".join(self._sent)
-
-    def add(
-        self, text: str, token: Token | None = None, logprobs: TokenLogprobs | None = None
-    ) -> None:
-        by = token.drafted_by if token else None
-        if text and self._runs and self._runs[-1].drafted_by == by:
-            self._runs[-1] = Run(self._runs[-1].text + text, by)
-        elif text:
-            self._runs.append(Run(text, by))
-        if token:
-            self._tokens.append(token)
-        if logprobs:
-            self._logprobs.append(logprobs)
-        if time.monotonic() - self._sent_at >= _PIECE_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._runs or self._tokens:
-            so_far = self._tally.statistics()
-            piece = Piece(
-                tuple(self._runs),
-                tuple(self._tokens),
-                tuple(self._logprobs),
-                so_far.drafted,
-                so_far.accepted,
-            )
-            self._send(Part(self._request, piece))
-            self._sent.append(piece.text)
-            self._runs, self._tokens, self._logprobs = [], [], []
-            self._sent_at = time.monotonic()
 
 
 def _seeded(sampling: Sampling) -> Sampling:
