@@ -93,7 +93,7 @@ def test_a_score_compares_first_guesses_with_what_was_emitted():
     model = counter(50)
     context = [token % 50 for token in range(100)]
     context[90] = 7
-    agreed = DraftModel(model, 50).score(context)
+    agreed = DraftModel(model, 50).score(context, 60.0)[::-1]
     assert len(agreed) == SCORED
     assert {sure for sure, _ in agreed} == {0}
     # Neither the odd token nor the one after it follows from its predecessor.
@@ -107,15 +107,21 @@ def test_a_score_compares_first_guesses_with_what_was_emitted():
 )
 def test_no_score_where_it_cannot_tell(context, scores):
     model = counter(50)
-    assert DraftModel(model, 100, scores=scores).score(context) == []
+    assert DraftModel(model, 100, scores=scores).score(context, 60.0) == []
     assert model.widths == []
+
+
+def test_where_there_is_no_time_a_score_is_of_the_last_token():
+    drafter = DraftModel(counter(50), 50)
+    assert [kept for _, kept in drafter.score([*range(40), 7], 0.0)] == [False]
+    assert [kept for _, kept in drafter.score([*range(40), 40], 0.0)] == [True]
 
 
 def test_after_a_score_it_reads_the_context_again():
     model = counter(50)
     drafter = DraftModel(model, 50)
     context = list(range(40))
-    drafter.score(context)
+    drafter.score(context, 60.0)
     assert propose(drafter, context, 1) == [40]
     assert model.ids == context
 

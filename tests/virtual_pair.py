@@ -81,7 +81,7 @@ class VirtualPair:
     def sure(self) -> int:
         return self._sure if self.shows else 0
 
-    def score(self, context: Sequence[int]) -> list[tuple[int, bool]]:
+    def score(self, context: Sequence[int], _seconds: float) -> list[tuple[int, bool]]:
         if len(context) <= SCORED:
             return []
         self._spend(self.costs.catch_up * SCORED)

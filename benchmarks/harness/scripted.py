@@ -72,10 +72,10 @@ class ScriptedDraft(DraftModel):
         super().sure()
         return self._degrees[self._place]
 
-    def score(self, context: Sequence[int]) -> list[tuple[int, bool]]:
+    def score(self, context: Sequence[int], seconds: float) -> list[tuple[int, bool]]:
         """By the script, after the forward."""
-        scored = super().score(context)
-        places = range(len(context) - len(scored), len(context))
+        scored = super().score(context, seconds)
+        places = range(len(context) - 1, len(context) - 1 - len(scored), -1)
         return [(self._degrees[place], self._right[place]) for place in places]
 
     def _guess(self, place: int) -> int:

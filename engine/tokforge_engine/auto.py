@@ -85,6 +85,8 @@ class AutoPolicy:
         self._tokens = self._SPEED_PRIOR * self._learned.speedup
         self._seconds = self._SPEED_PRIOR * costs.verify[0]
         self._saved = self._CREDIT * costs.verify[0]
+        # What a score of all its tokens takes, as far as is known.
+        self._score_seconds = 0.0
         self._of_model: _Guessed | None = None
         self._of_lookup: _Guessed | None = None
         self._at = 0
@@ -238,16 +240,19 @@ class AutoPolicy:
         """Save up for a score, or have one; never where the best of drafts would be too dear."""
         if not any(self._pays_at_best(d) for d in range(1, self._costs.most + 1)):
             return
-        needed = self._costs.catch_up(SCORED)
-        if self._saved < needed:
+        reading = self._costs.catch_up(SCORED)
+        if self._saved < max(reading, self._score_seconds):
             self._saved += self._SCORING_SHARE * self._costs.verify(0)
             return
+        began = self._clock()
+        scored = model.score(context, self._saved)
+        spent = self._clock() - began
         self._saved = 0.0
-        scored = model.score(context)
         for sure, kept in scored:
             self._model_chances.count(sure, kept)
         if scored:
-            self._round_seconds += needed
+            self._score_seconds = reading + max(spent - reading, 0.0) * SCORED / len(scored)
+            self._round_seconds += reading
             self._plan = self._planned()
 
     def _pays_at_best(self, d: int) -> bool:

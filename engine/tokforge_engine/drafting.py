@@ -7,6 +7,7 @@ asked for. It may keep a cache, and is told after each round how much of what it
 from __future__ import annotations
 
 import math
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -130,22 +131,30 @@ class DraftModel:
         assert self._row is not None
         return _degree(self._row)
 
-    def score(self, context: Sequence[int]) -> list[tuple[int, bool]]:
-        """How sure it would have been of each of the last `SCORED` tokens, and whether right.
+    def score(self, context: Sequence[int], seconds: float) -> list[tuple[int, bool]]:
+        """How sure it would have been of each of the last tokens, and whether right.
 
-        For a draft that rests: it reads them alone, in one short forward, and what was cached is
-        lost. Empty where it cannot tell.
+        For a draft that rests: it reads `SCORED` tokens alone, in one short forward, and what was
+        cached is lost. Judged are they from the last on, for as long as there is time: a draw from
+        many tokens takes longer than a forward. Empty where it cannot tell.
+
+        Args:
+            context: everything emitted so far.
+            seconds: when no further token is judged.
         """
+        began = time.perf_counter()
         model = self._model
         recent = context[-SCORED - 1 :]
         if not self._scores or len(recent) <= SCORED or max(recent) >= model.vocabulary:
             return []
         model.rollback(0)
         rows = model.verify(recent[:-1])[:, : self._shared]
-        scored = [
-            (_degree(row), self.choose(row, place - SCORED) == token)
-            for place, (row, token) in enumerate(zip(rows, recent[1:], strict=True))
-        ]
+        scored = []
+        for ago in range(1, SCORED + 1):
+            row = rows[-ago]
+            scored.append((_degree(row), self.choose(row, -ago) == recent[-ago]))
+            if time.perf_counter() - began > seconds:
+                break
         model.rollback(0)
         return scored
 
