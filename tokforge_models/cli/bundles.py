@@ -36,7 +36,7 @@ def list_bundles(layers: Layers, json: Json = False) -> None:
     world = World.open(layers)
     here = {status.id: status for status in world.store.statuses()}
     ids = [*world.registry.bundles, *(id for id in here if id not in world.registry.bundles)]
-    rows = [_listed(world, world.store.status(id)) for id in ids]
+    rows = [_listed(world, here.get(id) or world.store.status(id)) for id in ids]
     if json:
         output.document(rows)
         return
