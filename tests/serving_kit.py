@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from command import COMMAND
@@ -58,9 +58,15 @@ def piece(text: str, by: str | None = None, token: int = 7) -> Piece:
 class ScriptedAnswer:
     """Says what it was told to, piece by piece, until it is cancelled."""
 
-    def __init__(self, pieces: Sequence[Piece | Exception], gate: threading.Event | None) -> None:
+    def __init__(
+        self,
+        pieces: Sequence[Piece | Exception],
+        gate: threading.Event | None,
+        on_fault: Callable[[Exception], None],
+    ) -> None:
         self._pieces = pieces
         self._gate = gate
+        self._on_fault = on_fault
         self.cancelled = threading.Event()
         self._read = False
 
@@ -71,6 +77,7 @@ class ScriptedAnswer:
             if self.cancelled.is_set():
                 return
             if isinstance(each, Exception):
+                self._on_fault(each)
                 raise each
             yield each
         self._read = True
@@ -109,9 +116,12 @@ class ScriptedModel:
     def generate(self, prompt: Sequence[Message], options: GenerateOptions) -> ScriptedAnswer:
         self.asked.append((tuple(prompt), options))
         pieces = self.script.pop(0) if self.script else [piece("Hi.")]
-        answer = ScriptedAnswer(pieces, self.gate)
+        answer = ScriptedAnswer(pieces, self.gate, self._note)
         self.answers.append(answer)
         return answer
+
+    def _note(self, fault: Exception) -> None:
+        self.alive = self.alive and not isinstance(fault, EngineCrashed)
 
 
 def served(model: ScriptedModel | None = None, **more: object) -> Served:

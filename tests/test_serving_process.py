@@ -14,7 +14,6 @@ from pathlib import Path
 
 import jsonschema
 import openai
-import psutil
 import pytest
 
 from command import tokforge
@@ -261,8 +260,6 @@ def test_a_killed_worker_fails_one_answer_and_the_next_is_made(env):
         second = running.worker()
         assert second != first
         os.kill(second, signal.SIGKILL)
-        while psutil.Process(second).status() != psutil.STATUS_ZOMBIE:
-            pass
         assert ask(client).choices[0].message.content
         assert metrics(running, "tokforge_engine_restarts_total") == 2
 

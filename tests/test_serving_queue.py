@@ -206,6 +206,25 @@ def test_a_model_that_died_while_nobody_asked_costs_no_answer():
     assert restarts == [1]
 
 
+@pytest.mark.parametrize(("crashes", "answered"), [(1, True), (2, False)])
+def test_an_answer_of_which_nothing_was_told_is_tried_once_more(crashes, answered):
+    models = [ScriptedModel([[crash()]]) for _ in range(crashes)] + [ScriptedModel()]
+    restarts = []
+
+    async def play(queue):
+        ticket = queue.ask(CHAT, OPTIONS)
+        if answered:
+            assert (await read(ticket))[-1].result.text == "Hi."
+        else:
+            with pytest.raises(Failed, match="SIGKILL"):
+                await read(ticket)
+        assert (await read(queue.ask(CHAT, OPTIONS)))[-1].result.text == "Hi."
+
+    open_pair = iter([contextlib.nullcontext(served(model)) for model in models]).__next__
+    with_queue(play, open_pair=open_pair, restarts=restarts)
+    assert len(restarts) == crashes
+
+
 def test_a_pair_that_cannot_be_loaded_again_is_tried_with_each_request():
     tries = []
 

@@ -1,8 +1,8 @@
 """One generation at a time, and a bounded line of those who wait.
 
 A thread of its own runs the model; answers go to their requests as fast as they come, so a client
-that reads slowly holds up nobody. When the engine's process dies, the request that ran hears of it
-and the pair is loaded again.
+that reads slowly holds up nobody. When the engine's process dies, the pair is loaded again; the
+request that ran hears of it, unless nothing of its answer was sent: then it is tried once more.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Ticket:
     Attributes:
         since: when it was taken, on the monotonic clock.
         timer: ends it when its time is over.
+        told: whether something of its answer was handed out.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Ticket:
         self.options = options
         self.since = time.monotonic()
         self.timer: asyncio.TimerHandle | None = None
+        self.told = False
         self._loop = loop
         self._events: asyncio.Queue[Piece | Ended | Exception] = asyncio.Queue()
         self._lock = threading.Lock()
@@ -106,6 +108,7 @@ class Ticket:
 
     def tell(self, event: Piece | Ended | Exception) -> None:
         """Hand out an event; called in the model's thread."""
+        self.told = True
         # The loop may have ended while the model finished its round.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._put, event)
@@ -252,15 +255,13 @@ class Queue:
     def _answer(self, ticket: Ticket) -> None:
         """Answer one request; in the model's thread."""
         try:
-            served = self._served
-            if served is None or not served.model.alive:
-                served = self._load_again()
-            waited = time.monotonic() - ticket.since
-            answer = served.model.generate(ticket.chat, ticket.options)
-            ticket.begin(answer)
-            for piece in answer:
-                ticket.tell(piece)
-            ticket.tell(Ended(answer.result, waited))
+            try:
+                self._run(ticket)
+            except EngineCrashed:
+                if ticket.told:
+                    raise
+                # The process may have died while nobody asked anything of it.
+                self._run(ticket)
         except ApiError as failed:
             ticket.tell(failed)
         except (InvalidRequest, Incompatible) as refused:
@@ -273,6 +274,17 @@ class Queue:
             ticket.tell(Failed(failed.message, code="engine_failed"))
         except Exception as fault:  # noqa: BLE001 - its request must hear of whatever it is
             ticket.tell(Failed(f"the server met a fault of its own ({type(fault).__name__})"))
+
+    def _run(self, ticket: Ticket) -> None:
+        served = self._served
+        if served is None or not served.model.alive:
+            served = self._load_again()
+        waited = time.monotonic() - ticket.since
+        answer = served.model.generate(ticket.chat, ticket.options)
+        ticket.begin(answer)
+        for piece in answer:
+            ticket.tell(piece)
+        ticket.tell(Ended(answer.result, waited))
 
     def _load(self) -> Served:
         self._served = self._told = self._stack.enter_context(self._open_pair())
