@@ -57,9 +57,12 @@ def second_turn(session: Session, sentences: int) -> Turn:
 
 def bare(model: MnnModel, turn: Turn) -> float:
     """Seconds in which the model reads as many new tokens behind as many others."""
-    if model.length < turn.reused:
-        model.extend([7] * (turn.reused - model.length))
-    model.rollback(turn.reused)
+    # In pieces of other widths before, as the session: MNN prepares a width anew after another.
+    model.rollback(min(model.length, turn.reused - 128))
+    while model.length < turn.reused:
+        model.extend([7] * min(64, turn.reused - model.length))
+    model.rollback(turn.reused - 1)
+    model.extend([7])
     began = time.perf_counter()
     model.extend([7] * turn.prefilled)
     return time.perf_counter() - began

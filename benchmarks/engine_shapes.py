@@ -42,7 +42,8 @@ def main() -> None:
     parser.add_argument("--target", default="qwen3-4b-shape")
     parser.add_argument("--draft", default="qwen3-0.6b-shape")
     parser.add_argument("--chance", type=float, default=0.9)
-    parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--texts", type=int, default=6)
+    parser.add_argument("--tokens", type=int, default=48, help="of each text")
     parser.add_argument("--threads", type=int, default=2)
     asked = parser.parse_args()
     quiet()
@@ -54,28 +55,31 @@ def main() -> None:
         steady(asked.chance),
     )
     prompt = ids_of(pair.target, "Tell me of the sea.")
-    text = write(pair.target, prompt, asked.tokens, Sampling())
+    texts = [
+        write(pair.target, [*prompt, number], asked.tokens, Sampling())
+        for number in range(asked.texts)
+    ]
     ways = [Way(f"d = {d}", pair.fixed(pair.draft, d)) for d in (0, *LENGTHS)]
     auto = Way("auto", pair.auto())
-    runs = in_turn(pair, [*ways, auto], [text], random.Random(1).shuffle)
+    runs = in_turn(pair, [*ways, auto], texts, random.Random(1).shuffle)
     prices = Prices(run for part in runs.values() for run in part)
     priced = {name: prices.total(part) for name, part in runs.items()}
-    (single,) = runs["d = 1"]
-    share = single.accepted / single.drafted
+    single = runs["d = 1"]
+    share = sum(run.accepted for run in single) / sum(run.drafted for run in single)
     formula = {d: expected(prices, share, d) for d in (0, *LENGTHS)}
 
     print(f"{asked.target} with {asked.draft}, guesses right in {share:.2f} of places (scripted)")
     print(prices)
     print("          of plain: priced   clock   formula  outside")
-    for name, (run,) in runs.items():
+    for name, part in runs.items():
         by_formula = f"{formula[int(name[-1])] / formula[0]:.2f}" if name != "auto" else ""
         print(
             f"{name:10} {priced['d = 0'] / priced[name]:15.2f} "
-            f"{clock(runs['d = 0']) / run.seconds:7.2f} {by_formula:>9} "
-            f"{run.outside / run.seconds:8.1%}"
+            f"{clock(runs['d = 0']) / clock(part):7.2f} {by_formula:>9} "
+            f"{sum(run.outside for run in part) / clock(part):8.1%}"
         )
     best = min(way for name, way in priced.items() if name != "auto")
-    speed = (asked.tokens - 1) / priced["auto"]
+    speed = asked.texts * (asked.tokens - 1) / priced["auto"]
     print(f"auto: {best / priced['auto']:.3f} of the best fixed length on this script,")
     print(f"      {speed / max(formula.values()):.3f} of the formula's best, priced")
 

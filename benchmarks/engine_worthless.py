@@ -56,10 +56,12 @@ def main() -> None:
         print(prices)
         priced = prices.total(runs["plain"]) / prices.total(runs["auto"])
         raw = clock(runs["plain"]) / clock(runs["auto"])
+        outside = (sum(run.outside for run in runs[way]) / clock(runs[way]) for way in runs)
         drafts = sum(each.role == "draft" for run in runs["auto"] for each in run.forwards)
         print(
             f"{asked.draft}, {name}: auto of plain {priced:.3f} priced, {raw:.3f} by the clock; "
-            f"{drafts} forwards of the draft"
+            f"{drafts} forwards of the draft; outside forwards, plain and auto: "
+            + ", ".join(f"{share:.1%}" for share in outside)
         )
 
 
