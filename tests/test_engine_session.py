@@ -98,6 +98,7 @@ def test_paired_text_equals_plain_text(session, d):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_paired_text_equals_plain_text_on_20_prompts_of_200_tokens(session):
     for number in range(20):
         prompt = f"Question {number}: what do you know about the number {number * 37}?"
