@@ -63,7 +63,9 @@ class ScriptedAnswer:
         pieces: Sequence[Piece | Exception],
         gate: threading.Event | None,
         on_fault: Callable[[Exception], None],
+        in_thought: bool,
     ) -> None:
+        self._in_thought = in_thought
         self._pieces = pieces
         self._gate = gate
         self._on_fault = on_fault
@@ -81,6 +83,10 @@ class ScriptedAnswer:
                 raise each
             yield each
         self._read = True
+
+    @property
+    def in_thought(self) -> bool:
+        return self._in_thought
 
     def cancel(self) -> None:
         self.cancelled.set()
@@ -110,13 +116,14 @@ class ScriptedModel:
     gate: threading.Event | None = None
     max_d: int = 7
     alive: bool = True
+    in_thought: bool = False
     asked: list[tuple[tuple[Message, ...], GenerateOptions]] = field(default_factory=list)
     answers: list[ScriptedAnswer] = field(default_factory=list)
 
     def generate(self, prompt: Sequence[Message], options: GenerateOptions) -> ScriptedAnswer:
         self.asked.append((tuple(prompt), options))
         pieces = self.script.pop(0) if self.script else [piece("Hi.")]
-        answer = ScriptedAnswer(pieces, self.gate, self._note)
+        answer = ScriptedAnswer(pieces, self.gate, self._note, self.in_thought)
         self.answers.append(answer)
         return answer
 

@@ -126,6 +126,13 @@ def test_who_guessed_what_is_told_where_it_is_asked_for(client, model):
     assert (timings["predicted_n"], timings["draft_n"], timings["draft_n_accepted"]) == (1, 4, 3)
 
 
+def test_a_thought_that_the_template_opened_is_one(client, model):
+    model.in_thought = True
+    model.script = [[piece("Hm."), piece("</think>\n\nYes.")]]
+    message = ask(client).choices[0].message
+    assert (message.content, message.model_extra["reasoning_content"]) == ("Yes.", "Hm.")
+
+
 def test_a_function_is_called(client, model):
     model.script = [CALLING]
     answer = ask(client, tools=[SUM])

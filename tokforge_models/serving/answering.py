@@ -68,7 +68,7 @@ class Answer(Response):
         ticket = self._queue.ask(self._order.chat, self._order.options)
         watcher = asyncio.create_task(self._watch(receive, ticket))
         try:
-            events = self._metrics.watched(ticket)
+            events = self._begun(self._metrics.watched(ticket), ticket)
             if self._order.stream:
                 await self._stream(events, send)
             else:
@@ -79,6 +79,14 @@ class Answer(Response):
         finally:
             watcher.cancel()
             self._queue.cancel(ticket, ClientGone())
+
+    async def _begun(self, events: Events, ticket: Ticket) -> Events:
+        first = True
+        async for event in events:
+            if first:
+                self._reader.begin(ticket.in_thought)
+                first = False
+            yield event
 
     async def _watch(self, receive: Receive, ticket: Ticket) -> None:
         while (await receive())["type"] != "http.disconnect":

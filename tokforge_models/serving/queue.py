@@ -64,6 +64,7 @@ class Ticket:
         since: when it was taken, on the monotonic clock.
         timer: ends it when its time is over.
         told: whether something of its answer was handed out.
+        in_thought: whether its text begins within a thought; known with its first event.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Ticket:
         self.since = time.monotonic()
         self.timer: asyncio.TimerHandle | None = None
         self.told = False
+        self.in_thought = False
         self._loop = loop
         self._events: asyncio.Queue[Piece | Ended | Exception] = asyncio.Queue()
         self._lock = threading.Lock()
@@ -283,6 +285,7 @@ class Queue:
         answer = served.model.generate(ticket.chat, ticket.options)
         ticket.begin(answer)
         for piece in answer:
+            ticket.in_thought = answer.in_thought
             ticket.tell(piece)
         ticket.tell(Ended(answer.result, waited))
 

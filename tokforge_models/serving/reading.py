@@ -61,6 +61,10 @@ class ChatReader:
         self._calls_begun = 0
         self._begun = {"content": True, "reasoning_content": False}
 
+    def begin(self, in_thought: bool) -> None:
+        """The text begins, perhaps within a thought."""
+        self._thoughts = ThinkSplitter(thinking=in_thought)
+
     @property
     def called(self) -> bool:
         """Whether a function was called."""
@@ -114,6 +118,9 @@ class TextReader:
     """Reads the pieces of a text that goes on: everything is text."""
 
     called = False
+
+    def begin(self, in_thought: bool) -> None:
+        """Thoughts are text too."""
 
     def read(self, piece: Piece) -> Reading:
         """The piece's text."""

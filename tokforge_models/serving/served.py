@@ -13,6 +13,11 @@ class Answer(Protocol):
     """A running generation; `tokforge_engine.Generation` is one."""
 
     @property
+    def in_thought(self) -> bool:
+        """Whether it begins within a thought that the prompt opened; known with its first piece."""
+        ...
+
+    @property
     def result(self) -> Result:
         """The finished answer, once all pieces were read."""
         ...
