@@ -15,8 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ _FLAGS = (
 _LAUNCH = (
     "import os, sys; r, w, *command = sys.argv[1:]; "
     "r, w = os.dup(int(r)), os.dup(int(w)); os.dup2(r, 3); os.dup2(w, 4); "
+    "os.set_inheritable(3, True); os.set_inheritable(4, True); "
     "os.execvp(command[0], command)"
 )
 _SECONDS = 30.0
@@ -85,6 +85,7 @@ class Browser:
         self._receive = receive
         self._ids = itertools.count(1)
         self._came = threading.Condition()
+        self._gone = False
         self._replies: dict[int, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -101,6 +102,15 @@ class Browser:
                     else:
                         self.events.append(message)
                 self._came.notify_all()
+        with self._came:
+            self._gone = True
+            self._came.notify_all()
+
+    def _await(self, condition: Callable[[], object], what: str) -> None:
+        with self._came:
+            met = self._came.wait_for(lambda: condition() or self._gone, _SECONDS)
+            if not condition():
+                raise Failed(f"{what}: {'not in time' if not met else 'Chromium has ended'}")
 
     def call(self, method: str, session: str | None = None, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol, and wait for what it returns.
@@ -113,34 +123,23 @@ class Browser:
         if session is not None:
             message["sessionId"] = session
         os.write(self._send, json.dumps(message).encode() + b"\0")
-        with self._came:
-            if not self._came.wait_for(lambda: number in self._replies, _SECONDS):
-                raise Failed(f"{method} was not answered: {params}")
-            reply = self._replies.pop(number)
+        self._await(lambda: number in self._replies, f"{method} {params}")
+        reply = self._replies.pop(number)
         if "error" in reply:
             raise Failed(f"{method}: {reply['error']}")
         result: dict[str, Any] = reply["result"]
         return result
 
-    def wait_for(self, session: str, method: str, since: int) -> dict[str, Any]:
-        """The first event of a kind after a number of others."""
+    def wait_for(self, session: str, method: str, since: int) -> None:
+        """Wait for an event of a kind, after a number of others."""
 
-        def found() -> dict[str, Any] | None:
-            return next(
-                (e for e in self.events[since:] if self._is(e, session, method)),
-                None,
+        def happened() -> bool:
+            return any(
+                event.get("sessionId") == session and event["method"] == method
+                for event in self.events[since:]
             )
 
-        with self._came:
-            if not self._came.wait_for(lambda: found() is not None, _SECONDS):
-                raise Failed(f"{method} did not happen")
-            event = found()
-        assert event is not None
-        return event
-
-    @staticmethod
-    def _is(event: dict[str, Any], session: str, method: str) -> bool:
-        return event.get("sessionId") == session and event["method"] == method
+        self._await(happened, method)
 
     @contextlib.contextmanager
     def page(self, url: str, *, width: int = 1280, height: int = 860) -> Iterator[Page]:
@@ -148,9 +147,7 @@ class Browser:
         context = self.call("Target.createBrowserContext")["browserContextId"]
         try:
             target = self.call("Target.createTarget", url="about:blank", browserContextId=context)
-            attached = self.call(
-                "Target.attachToTarget", targetId=target["targetId"], flatten=True
-            )
+            attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
             page = Page(self, attached["sessionId"])
             page.size(width, height)
             page.go(url)
@@ -215,8 +212,8 @@ class Page:
         """
         look = f"""new Promise((resolve, reject) => {{
           const late = performance.now() + {_SECONDS * 1000 / 2};
-          const look = () => {{
-            const value = {condition};
+          const look = async () => {{
+            const value = await ({condition});
             if (value) resolve(value);
             else if (performance.now() > late) reject(new Error("never: " + {json.dumps(condition)}
               + " in: " + document.body.innerText));
@@ -261,9 +258,7 @@ class Page:
             }})()"""
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self.call(
-                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-            )
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def answer_dialogs(self, *, accept: bool) -> None:
         """Answer every question that the page asks in a window of the browser's own."""

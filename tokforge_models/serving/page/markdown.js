@@ -198,10 +198,10 @@ function join(lines) {
 const part = ({ text, at }, from, to) => ({ text: text.slice(from, to), at: at.slice(from, to) });
 
 function readInline(lines) {
-  return inlines(join(lines), 0);
+  return inlines(join(lines), 0, false);
 }
 
-function inlines(leaf, depth) {
+function inlines(leaf, depth, inLink) {
   const { text } = leaf;
   const found = [];
   const unclosed = new Set();
@@ -215,7 +215,7 @@ function inlines(leaf, depth) {
   };
 
   while (i < text.length) {
-    const special = nextInline(leaf, i, depth, unclosed);
+    const special = nextInline(leaf, i, depth, inLink, unclosed);
     if (special === null) i += 1;
     else if (special.skip) {
       take(null, i + 1);
@@ -227,7 +227,7 @@ function inlines(leaf, depth) {
 }
 
 /** What begins at i, if it is more than text: an inline with its end, or a mark to leave out. */
-function nextInline(leaf, i, depth, unclosed) {
+function nextInline(leaf, i, depth, inLink, unclosed) {
   const { text } = leaf;
   switch (text[i]) {
     case "\\":
@@ -236,20 +236,22 @@ function nextInline(leaf, i, depth, unclosed) {
       return codeAt(leaf, i, unclosed);
     case "*":
     case "_":
-      return depth < DEEPEST ? emphasisAt(leaf, i, depth, unclosed) : null;
+      return depth < DEEPEST ? emphasisAt(leaf, i, depth, inLink, unclosed) : null;
     case "!":
     case "[": {
-      const link = depth < DEEPEST && match(LINK, text, i);
+      const link = !inLink && match(LINK, text, i);
       const href = link && safeAddress(link[2]);
       if (!href) return null;
       const from = text.indexOf("[", i) + 1;
       const label = part(leaf, from, from + link[1].length);
-      return { inline: { kind: "link", href, inline: inlines(label, DEEPEST) }, end: i + link[0].length };
+      const inline = inlines(label, depth + 1, true);
+      return { inline: { kind: "link", href, inline }, end: i + link[0].length };
     }
     case "h": {
-      const link = (i === 0 || !WORD.test(text[i - 1])) && match(BARE_LINK, text, i);
+      const begins = !inLink && (i === 0 || !WORD.test(text[i - 1]));
+      const link = begins && match(BARE_LINK, text, i);
       const href = link && safeAddress(link[0]);
-      if (!href || depth >= DEEPEST) return null;
+      if (!href) return null;
       const end = i + link[0].length;
       return { inline: { kind: "link", href, inline: [{ kind: "text", leaf: part(leaf, i, end) }] }, end };
     }
@@ -286,7 +288,7 @@ function findTicks(text, ticks, from) {
   return -1;
 }
 
-function emphasisAt(leaf, i, depth, unclosed) {
+function emphasisAt(leaf, i, depth, inLink, unclosed) {
   const { text } = leaf;
   const sign = text[i];
   const mark = text[i + 1] === sign ? sign + sign : sign;
@@ -299,7 +301,7 @@ function emphasisAt(leaf, i, depth, unclosed) {
     return { inline: { kind: "text", leaf: part(leaf, i, from) }, end: from };
   }
   const kind = mark.length === 2 ? "strong" : "emphasis";
-  return { inline: { kind, inline: inlines(part(leaf, from, to), depth + 1) }, end: to + mark.length };
+  return { inline: { kind, inline: inlines(part(leaf, from, to), depth + 1, inLink) }, end: to + mark.length };
 }
 
 function closing(text, mark, from) {

@@ -42,10 +42,9 @@ async function meet() {
     ...told.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]),
   );
   byId("legend").replaceChildren(
-    element("span", { class: "drafted" }, "Underlined"),
-    ` was guessed by ${pair.draft ?? "a draft"}`,
-    ...(pair.lookup ? [", ", element("span", { class: "drafted copied" }, "dotted"), " by lookup in the text so far"] : []),
-    "; the rest is the target's own.",
+    ...(pair.draft ? [element("span", { class: "drafted" }, "Underlined"), `: guessed by ${pair.draft}. `] : []),
+    ...(pair.lookup ? [element("span", { class: "drafted copied" }, "Dotted"), ": guessed from the text so far. "] : []),
+    `The rest is ${pair.model}’s own.`,
   );
 }
 

@@ -81,7 +81,7 @@ export class ModelTurn {
     this.thoughts = element("p");
     this.thinking = element(
       "details",
-      { class: "thoughts", hidden: true },
+      { class: "thoughts", "aria-label": "Thoughts", hidden: true },
       element("summary", {}, "Thoughts"),
       this.thoughts,
     );
