@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from browser import chromium, needs_chromium
+from browser import Failed, chromium, needs_chromium
 from command import tokforge
 from demo_pair import needs_mnn
 from serving_kit import ScriptedModel, crash, listening_server, piece, serving
@@ -327,27 +327,40 @@ def test_what_a_model_says_is_never_run(page, model):
     assert not [name for name in loaded if "spy" in name or name.endswith("/x")]
 
 
-def test_the_policy_stops_what_the_page_would_let_through(browser, url):
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "document.body.innerHTML = '<b>a</b>'",
+        "document.createElement('script').textContent = 'globalThis.ran = 1'",
+        "document.createElement('script').src = '/page.js'",
+        "document.body.setAttribute('onclick', 'globalThis.ran = 1')",
+        "document.createElement('iframe').srcdoc = 'a'",
+    ],
+)
+def test_the_browser_takes_no_text_for_html_or_script(browser, url, attempt):
+    with browser.page(url) as page:
+        page.until(MET)
+        with pytest.raises(Failed, match="requires 'Trusted"):
+            page.run(attempt)
+
+
+def test_the_browser_asks_nobody_else(browser, url):
     with browser.page(url) as page:
         page.until(MET)
         page.run(
             """(() => {
-              const script = document.createElement("script");
-              script.textContent = "globalThis.ran = 1";
               const image = document.createElement("img");
-              image.src = "http://127.0.0.1:9/x.png";
-              const button = document.createElement("button");
-              button.setAttribute("onclick", "globalThis.ran = 2");
-              document.body.append(script, image, button);
-              button.click();
+              image.src = "http://127.0.0.1:9/spy.png";
+              const style = document.createElement("link");
+              style.rel = "stylesheet";
+              style.href = "http://127.0.0.1:9/spy.css";
+              document.head.append(image, style);
+              fetch("http://127.0.0.1:9/spy").catch(() => {});
             })()"""
         )
         page.until("violations.length >= 3")
-        assert page.run("typeof ran") == "undefined"
-        told = " ".join(page.run("violations"))
-        assert "script-src-elem" in told
-        assert "script-src-attr" in told
-        assert "img-src" in told
+        directives = {told.partition(":")[0] for told in page.run("violations")}
+        assert directives == {"img-src", "style-src-elem", "connect-src"}
 
 
 def test_a_full_queue_is_told_and_tried_again(browser, model):
