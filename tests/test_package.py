@@ -38,6 +38,8 @@ def test_the_wheel_is_whole_and_needs_no_tree(tmp_path: Path) -> None:
         "tokforge_models/embedded/demo-chat/llm.mnn.weight",
         "tokforge_models/embedded/demo-draft/llm.mnn.weight",
     } <= names
+    page = (ROOT / "tokforge_models/serving/page").iterdir()
+    assert {f"tokforge_models/serving/page/{path.name}" for path in page} <= names
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {
         "tokforge_models",
