@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,11 +87,30 @@ class Statistics:
         return (self.emitted - 1) / self.decode_seconds
 
 
-@dataclass(slots=True)
 class Stopwatch:
-    """What a timed block took, once it is over."""
+    """A ``with`` block's time, charged to an activity; three of them are in each round.
 
-    seconds: float = 0.0
+    Attributes:
+        seconds: what the block took, once it is over.
+    """
+
+    __slots__ = ("_activity", "_began", "_clock", "_totals", "seconds")
+
+    def __init__(
+        self, clock: Callable[[], float], totals: dict[Activity, float], activity: Activity
+    ) -> None:
+        self._clock = clock
+        self._totals = totals
+        self._activity: Activity = activity
+        self._began = self.seconds = 0.0
+
+    def __enter__(self) -> Stopwatch:
+        self._began = self._clock()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = self._clock() - self._began
+        self._totals[self._activity] += self.seconds
 
 
 class Tally:
@@ -116,16 +134,9 @@ class Tally:
         self._emitted = 0
         self._prompt = (0, 0, 0)
 
-    @contextmanager
-    def timed(self, activity: Activity) -> Iterator[Stopwatch]:
+    def timed(self, activity: Activity) -> Stopwatch:
         """Charge the time of a ``with`` block to `activity`."""
-        watch = Stopwatch()
-        began = self._clock()
-        try:
-            yield watch
-        finally:
-            watch.seconds = self._clock() - began
-            self._seconds[activity] += watch.seconds
+        return Stopwatch(self._clock, self._seconds, activity)
 
     def prompt(self, *, reused: int, prefilled: int, forgotten: int) -> None:
         """What the cache was worth to this request."""
