@@ -88,14 +88,12 @@ function authorization(key) {
 }
 
 function sentence(status, error, seconds) {
-  const said = asSentence(error.message ?? `the server answered with status ${status}`);
-  if (status === 429) {
-    return `The server is busy: ${said} Try again in ${seconds ?? "a few"} s.`;
-  }
+  const said = ended(error.message ?? `the server answered with status ${status}`);
+  if (status === 429) return `The server is busy: ${said} Try again in ${seconds ?? "a few"} s.`;
   if (error.code === "engine_crashed") {
     return `The model stopped in the middle of its work: ${said} It is being loaded again.`;
   }
-  return said;
+  return said[0].toUpperCase() + said.slice(1);
 }
 
-const asSentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+const ended = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
