@@ -11,10 +11,10 @@ from pathlib import Path
 
 from browser import Page, chromium
 from command import tokforge
+from page_kit import ANSWERED, MET
 from serving_kit import serving
 
 QUESTIONS = ("What is a cat?", "How do I bake bread?")
-ANSWERED = "document.querySelector('.model:last-child:not([aria-busy])')"
 
 
 def chat(page: Page) -> None:
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
             chromium(home / "profile") as browser,
             browser.page(running.url) as page,
         ):
-            page.until("document.querySelector('#pairing dd')")
+            page.until(MET)
             page.prefer(prefers_color_scheme="light", prefers_reduced_motion="reduce")
             chat(page)
             (folder / "page-light.png").write_bytes(page.picture())
