@@ -23,6 +23,7 @@ def chat(page: Page) -> None:
         page.write(question)
         page.press("Enter")
         page.until(f"{ANSWERED} && document.querySelectorAll('.user').length === {count}")
+        assert not page.text("#trouble"), page.text("#trouble")
 
 
 def main(folder: Path) -> None:
