@@ -98,6 +98,7 @@ class DraftModel:
         # A draft padded further than its target may prefer an id that the target does not have.
         self._shared = min(model.vocabulary, vocabulary)
         self._row: NDArray[np.float32] | None = None
+        self._scratch: NDArray[np.float32] | None = None
 
     def unseen(self, context: Sequence[int]) -> int:
         """How many tokens of `context` it would have to read before a guess."""
@@ -129,7 +130,7 @@ class DraftModel:
     def sure(self) -> int:
         """By its probability of the likeliest token, see `CONFIDENCES`."""
         assert self._row is not None
-        return _degree(self._row)
+        return self._degree(self._row)
 
     def score(self, context: Sequence[int], seconds: float) -> list[tuple[int, bool]]:
         """How sure it would have been of each of the last tokens, and whether right.
@@ -152,7 +153,7 @@ class DraftModel:
         scored = []
         for ago in range(1, SCORED + 1):
             row = rows[-ago]
-            scored.append((_degree(row), self.choose(row, -ago) == recent[-ago]))
+            scored.append((self._degree(row), self.choose(row, -ago) == recent[-ago]))
             if time.perf_counter() - began > seconds:
                 break
         model.rollback(0)
@@ -163,14 +164,17 @@ class DraftModel:
         if length < self._model.length:
             self._model.rollback(length)
 
+    def _degree(self, row: NDArray[np.float32]) -> int:
+        import numpy as np
+
+        if self._scratch is None:
+            # Fresh memory of this size for each guess would take longer than the arithmetic.
+            self._scratch = np.empty(self._shared, np.float32)
+        # exp in one precision and one pass; its sum is 1 over the largest probability.
+        np.subtract(row, row.max(), out=self._scratch)
+        total = float(np.exp(self._scratch, out=self._scratch).sum())
+        return bisect_right(CONFIDENCES, 1.0 / total) if math.isfinite(total) else 0
+
 
 def _ignored(_done: int, _total: int) -> None:
     pass
-
-
-def _degree(row: NDArray[np.float32]) -> int:
-    import numpy as np
-
-    # exp in one precision and one pass; its sum is 1 over the largest probability.
-    total = float(np.exp(row - row.max()).sum())
-    return bisect_right(CONFIDENCES, 1.0 / total) if math.isfinite(total) else 0
