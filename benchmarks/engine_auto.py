@@ -7,7 +7,7 @@ data/workloads.json, sampled. The drafters:
 
     4-bit       the same weights at 4 bits
     few-layers  four of its layers, distilled for some minutes
-    good        a draft of the shape of few-layers, its guesses scripted: right in 78 of 100
+    good        the forwards of few-layers, the guesses scripted: right in 78 of 100
     lookup      n-grams of the context
     both        few-layers and lookup
     good-both   good and lookup
@@ -51,10 +51,10 @@ class Drafter:
 DRAFTERS = {
     "4-bit": Drafter("smollm2-4bit", lookup=False),
     "few-layers": Drafter("smollm2-draft", lookup=False),
-    "good": Drafter("smollm2-noise", lookup=False, quality=GOOD),
+    "good": Drafter("smollm2-draft", lookup=False, quality=GOOD),
     "lookup": Drafter(None, lookup=True),
     "both": Drafter("smollm2-draft", lookup=True),
-    "good-both": Drafter("smollm2-noise", lookup=True, quality=GOOD),
+    "good-both": Drafter("smollm2-draft", lookup=True, quality=GOOD),
 }
 
 
