@@ -104,7 +104,7 @@ def test_a_digest_that_others_have_differently(manifest: Manifest, folder: Path)
     [
         (b"{", "config.json is not valid JSON"),
         (b"[]", "config.json is not a JSON object"),
-        (b'{"base_dir": "/etc"}', "base_dir, which sends MNN to another folder"),
+        (b'{"base_dir": "/etc"}', "config.json sets base_dir, which sends MNN to another folder"),
         (b"", "config.json is empty"),
     ],
 )
