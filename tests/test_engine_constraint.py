@@ -12,7 +12,7 @@ from tokforge_engine import GenerateOptions, InvalidRequest, ModelSpec, Sampling
 from tokforge_engine.choice import greedy
 from tokforge_engine.constraint import Constraint, Vocabulary
 from tokforge_engine.decoding import decode
-from tokforge_engine.errors import EngineError, Incompatible
+from tokforge_engine.errors import Incompatible
 from tokforge_engine.policy import FixedLength
 from tokforge_engine.statistics import Tally
 from toy_models import Script, ToyModel
@@ -67,7 +67,7 @@ def test_what_is_no_grammar_is_refused(vocabulary):
 
 def test_a_grammar_that_no_token_can_follow_is_an_error(vocabulary):
     choose = Constraint(vocabulary, 'start: "z"', greedy)
-    with pytest.raises(EngineError):
+    with pytest.raises(InvalidRequest, match="no token of this vocabulary"):
         choose(row(1))
 
 

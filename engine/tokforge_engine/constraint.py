@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tokforge_engine.errors import EngineError, Incompatible, InvalidRequest
+from tokforge_engine.errors import Incompatible, InvalidRequest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,17 +81,23 @@ class Constraint:
         self._choose = choose
 
     def __call__(self, row: NDArray[np.float32]) -> int:
-        """The next token, from logits of shape [vocabulary]; the grammar moves on."""
+        """The next token, from logits of shape [vocabulary]; the grammar moves on.
+
+        Raises:
+            InvalidRequest: nothing fulfils the grammar, or it takes more work than is allowed.
+        """
         import numpy as np
 
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         if self._matcher.is_stopped() and not self._matcher.is_accepting():
-            raise EngineError("no token of this vocabulary is what the grammar wants next")
+            raise InvalidRequest(
+                "the grammar cannot be followed: no token of this vocabulary is what it wants next"
+            )
         allowed = np.unpackbits(bits, count=len(row), bitorder="little").view(bool)
         token = self._choose(np.where(allowed, row, np.float32(-np.inf)))
         # What comes after the end in the same round is not handed out.
         if not self._matcher.is_stopped() and not self._matcher.consume_token(token):
-            raise EngineError(
+            raise InvalidRequest(
                 f"the grammar cannot be followed: {_first_line(self._matcher.get_error())}"
             )
         return token
