@@ -19,6 +19,8 @@ from tokforge_engine import GenerateOptions, InvalidRequest, Message, RuntimeSet
         (lambda: Message("user", "\udfff"), "surrogate"),
         (lambda: Message("user", "hi", reasoning="\0"), "reasoning holds a NUL"),
         (lambda: ToolCall("f", "[1]"), "arguments expected a JSON object, got '\\[1\\]'"),
+        (lambda: ToolCall("f", '{"a": "\\ud800"}'), "arguments is not valid Unicode"),
+        (lambda: GenerateOptions(tools=('{"\\udfff": 1}',)), "a tool is not valid Unicode"),
         (lambda: GenerateOptions(tools=("{",)), "a tool expected a JSON object"),
         (lambda: GenerateOptions(tools=("{}",), raw=True), "expected none with raw"),
         (lambda: GenerateOptions(grammar="", ignore_stop_tokens=True), "stop tokens must count"),

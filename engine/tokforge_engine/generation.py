@@ -29,10 +29,13 @@ def _check_text(name: str, text: str) -> None:
 def _check_object(name: str, text: str) -> None:
     try:
         value = json.loads(text)
+        plain = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise InvalidRequest(f"{name} expected a JSON object, got {text[:40]!r}")
+    # An escape in JSON may be what no text may hold; MNN has been seen to die of it.
+    _check_text(name, plain)
 
 
 @dataclass(frozen=True, slots=True)
