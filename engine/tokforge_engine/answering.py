@@ -19,11 +19,7 @@ from tokforge_engine.decoding import decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import Incompatible, InvalidRequest
-from tokforge_engine.generation import (
-    FinishReason,
-    GenerateOptions,
-    Result,
-)
+from tokforge_engine.generation import FinishReason, GenerateOptions, Result
 from tokforge_engine.learned import PairLearned
 from tokforge_engine.likelihood import Recorder
 from tokforge_engine.lookup import Lookup
@@ -36,13 +32,12 @@ from tokforge_engine.messages import (
     LoadModel,
     Phase,
     Prefilled,
-    Report,
     Score,
     Scores,
 )
 from tokforge_engine.mnn_model import MnnModel, first_difference
 from tokforge_engine.model import PREFILL_CHUNK
-from tokforge_engine.pieces import Pieces
+from tokforge_engine.pieces import Pieces, Send
 from tokforge_engine.policy import FixedLength, Policy
 from tokforge_engine.sampler import Sampler
 from tokforge_engine.sampling import MAX_SEED, Sampling
@@ -52,8 +47,6 @@ from tokforge_engine.thinking import opens_thought
 
 if TYPE_CHECKING:
     from tokforge_engine.choice import Choose
-
-Send = Callable[[Report], None]
 
 
 class Pair:
