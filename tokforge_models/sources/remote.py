@@ -50,12 +50,12 @@ class RemoteFetcher(ABC):
             FetchError: it cannot be had.
         """
         file = self._file(path)
-        told_by_digest = file.sha256 or file.blob_sha1
+        has_digest = file.sha256 is not None or file.blob_sha1 is not None
         return self._client.read(
             self._address(path),
             f"{path} of {self._source}",
             self._explain,
-            Asked(start, stop, file.size, None if told_by_digest else file.validator),
+            Asked(start, stop, file.size, None if has_digest else file.validator),
         )
 
     def close(self) -> None:
