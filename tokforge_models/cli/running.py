@@ -33,7 +33,7 @@ from tokforge_models.errors import UsageError
 if TYPE_CHECKING:
     from tokforge_engine import GenerateOptions, Message, Result, Session
 
-_DEMO_PROMPT = "What is a cat?"
+_DEMO_PROMPT = "Write a tiny story about a bear and an oven."
 _DEMO_TOKENS = 128
 _DEMO_REPEATS = 3
 _DEMO_D = 3
@@ -60,7 +60,7 @@ def run(
     running: Running,
     choosing: Choosing,
     prompt: Annotated[
-        str | None, typer.Argument(metavar="[PROMPT]", help="Standard input when left out.")
+        str | None, typer.Argument(metavar="PROMPT", help="Standard input when left out.")
     ] = None,
     draft: Draft = "auto",
     d: DraftLength = None,

@@ -43,6 +43,7 @@ def serve(
             metavar="NAME",
             help="Answer to this host name too, besides localhost and addresses.",
             default_factory=list,
+            show_default=False,
         ),
     ],
     cors: Annotated[
@@ -51,6 +52,7 @@ def serve(
             metavar="ORIGIN",
             help="Let pages of this origin read answers, e.g. https://app.example.",
             default_factory=list,
+            show_default=False,
         ),
     ],
     draft: Draft = "auto",
@@ -71,7 +73,11 @@ def serve(
     ] = False,
     max_tokens: Annotated[
         int,
-        typer.Option("--max-tokens", min=1, help="Of an answer, at most and where none is asked."),
+        typer.Option(
+            "--max-tokens",
+            min=1,
+            help="Tokens of an answer at most, also where a request names no number.",
+        ),
     ] = 4096,
     queue: Annotated[
         int, typer.Option("--queue", min=0, help="Requests that may wait while one runs.")
@@ -82,6 +88,7 @@ def serve(
 ) -> None:
     """Serve a target and its draft to clients of the OpenAI API, until Ctrl+C or SIGTERM."""
     _check_extra()
+    from tokforge_models.cli.pair import open_pair
     from tokforge_models.cli.world import World
     from tokforge_models.serving import app, listening
     from tokforge_models.serving.metrics import Metrics
@@ -99,8 +106,6 @@ def serve(
     insist = draft not in {"auto", "none"}
     sock = listening.listen(host, port)
     metrics = Metrics()
-
-    from tokforge_models.cli.pair import open_pair
 
     def load() -> AbstractContextManager[Served]:
         return _serving(
