@@ -214,6 +214,13 @@ def test_all_faults_are_told_at_once_and_nothing_that_was_said():
     assert refused.value.message.count("secret") == 1
 
 
+def test_of_a_thousand_faults_only_their_number_is_told():
+    body = json.dumps({"model": "m", "messages": [{}] * 5000}).encode()
+    with pytest.raises(BadRequest, match="5,000 faults") as refused:
+        checked(ChatRequest, body)
+    assert refused.value.code == "invalid_value"
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'"\\ud800"', b"NaN", b"1"])
 def test_what_is_no_request_is_refused(body):
     with pytest.raises(ApiError) as refused:

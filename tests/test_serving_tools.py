@@ -72,6 +72,17 @@ def test_a_call_whose_end_was_cut_is_one_if_it_is_whole():
     assert split('<tool_call>{"arguments": {}, "name": "sum"}') == [Begun("sum"), Arguments("{}")]
 
 
+def test_half_a_character_in_arguments_can_still_be_sent():
+    _, arguments = split('<tool_call>{"arguments": {"a": "\\ud800"}, "name": "sum"}</tool_call>')
+    assert arguments.text.encode()
+    assert json.loads(arguments.text) == {"a": "\ud800"}
+
+
+def test_a_name_that_is_no_text_names_no_function():
+    text = '<tool_call>{"arguments": {}, "name": []}</tool_call>'
+    assert split(text) == [text]
+
+
 def test_what_is_no_call_of_a_known_function_stays_text():
     for text in (
         call("other"),

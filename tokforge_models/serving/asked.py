@@ -19,7 +19,6 @@ _MOST_STOPS = 16
 
 Zero = Annotated[float, Field(ge=0, le=0, description="Only 0: it is not supported.")]
 
-
 One = Annotated[int, Field(ge=1, le=1, description="Only 1: there is one answer.")]
 
 

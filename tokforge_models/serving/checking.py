@@ -1,12 +1,12 @@
-"""A request's JSON read strictly: every fault in one answer, none of the request's text in it."""
+"""A request's JSON read strictly: its first faults in one answer, none of its text in it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from tokforge_models.serving.asked import Request
 from tokforge_models.serving.errors import BadRequest
@@ -30,14 +30,18 @@ def checked(kind: type[Asked], body: bytes) -> Asked:
         errors = invalid.errors(include_url=False, include_context=False, include_input=False)
     if errors[0]["type"] == "json_invalid":
         raise BadRequest(f"the body is not JSON: {errors[0]['msg']}", code="invalid_json")
+    value = from_json(body)
     faults: dict[str, list[str]] = {}
     for error in errors:
+        path = _path(error["loc"], value)
+        if path not in faults and len(faults) == _MOST_FAULTS:
+            break
         what = _UNKNOWN if error["type"] == "extra_forbidden" else error["msg"]
-        said = faults.setdefault(_path(error["loc"], json.loads(body)), [])
+        said = faults.setdefault(path, [])
         if what not in said:
             said.append(what)
     known = [(path, " or ".join(said)) for path, said in faults.items()]
-    told = "; ".join(f"{path}: {what}" if path else what for path, what in known[:_MOST_FAULTS])
+    told = "; ".join(f"{path}: {what}" if path else what for path, what in known)
     code = "unknown_parameter" if known[0][1] == _UNKNOWN else "invalid_value"
     raise BadRequest(told, param=known[0][0] or None, code=code)
 

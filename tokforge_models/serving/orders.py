@@ -21,8 +21,7 @@ from tokforge_models.serving.asked import (
 from tokforge_models.serving.errors import BadRequest, NotFound
 from tokforge_models.serving.grammar import grammar_of
 from tokforge_models.serving.served import Served
-
-CLOSE_CALL = "</tool_call>"
+from tokforge_models.serving.tools import CLOSE_CALL
 
 
 @dataclass(frozen=True, slots=True)

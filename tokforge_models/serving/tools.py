@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tokforge_engine.detokenizing import overlap
 
-_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+OPEN_CALL, CLOSE_CALL = "<tool_call>", "</tool_call>"
 _HEAD = re.compile(
     r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)'
 )
@@ -71,7 +71,7 @@ class CallSplitter:
         held, self._held = self._held, ""
         if self._arguments is None and not self._done:
             # A stop text may have cut the mark that would have ended a call.
-            if not (held.startswith(_OPEN) and self._whole(held[len(_OPEN) :], parts)):
+            if not (held.startswith(OPEN_CALL) and self._whole(held[len(OPEN_CALL) :], parts)):
                 self._say(parts, held)
             if self._blanks and not self.calls:
                 parts.append(self._blanks)
@@ -88,20 +88,20 @@ class CallSplitter:
             self._held = self._held[taken:]
             self._done = self._arguments.over
             return self._done
-        if not self._held.startswith(_OPEN):
+        if not self._held.startswith(OPEN_CALL):
             return self._take_text(parts)
         return self._take_call(parts)
 
     def _take_text(self, parts: list[Part]) -> bool:
-        before, mark, _ = self._held.partition(_OPEN)
-        keep = 0 if mark else overlap(self._held, _OPEN)
+        before, mark, _ = self._held.partition(OPEN_CALL)
+        keep = 0 if mark else overlap(self._held, OPEN_CALL)
         end = len(before) if mark else len(self._held) - keep
         self._say(parts, self._held[:end])
         self._held = self._held[end:]
         return bool(mark)
 
     def _take_call(self, parts: list[Part]) -> bool:
-        inside = self._held[len(_OPEN) :]
+        inside = self._held[len(OPEN_CALL) :]
         head = _HEAD.match(inside)
         name = _string(head[1]) if head else None
         if head and name in self._names:
@@ -109,11 +109,11 @@ class CallSplitter:
             self._held = inside[head.end() :]
             self._arguments = _Object()
             return True
-        body, close, after = inside.partition(_CLOSE)
+        body, close, after = inside.partition(CLOSE_CALL)
         if not close:
             return False
         if not self._whole(body, parts):
-            self._say(parts, _OPEN + body + _CLOSE)
+            self._say(parts, OPEN_CALL + body + CLOSE_CALL)
         self._held = after
         return True
 
@@ -139,8 +139,8 @@ class CallSplitter:
         parts.append(Begun(name))
 
     def _skip_to_close(self) -> bool:
-        _, close, after = self._held.partition(_CLOSE)
-        self._held = after if close else self._held[-len(_CLOSE) :]
+        _, close, after = self._held.partition(CLOSE_CALL)
+        self._held = after if close else self._held[-len(CLOSE_CALL) :]
         if close:
             self._arguments, self._done = None, False
         return bool(close)

@@ -1,0 +1,45 @@
+"""Faulty requests: what is told of them, and that many faults cost no more than a few."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from tokforge_models.serving import checking
+from tokforge_models.serving.asked import ChatRequest
+from tokforge_models.serving.checking import checked
+from tokforge_models.serving.errors import BadRequest
+
+
+def refused(body: bytes) -> BadRequest:
+    with pytest.raises(BadRequest) as caught:
+        checked(ChatRequest, body)
+    return caught.value
+
+
+def test_several_alternatives_of_one_field_are_one_fault() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": 1}], "temperature": 3}
+    fault = refused(json.dumps(body).encode())
+    assert fault.message.count("messages[0].content") == 1
+    assert fault.message.count("temperature") == 1
+
+
+def test_many_faults_are_told_in_part_and_the_body_is_parsed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed = []
+
+    def counting(body: bytes) -> object:
+        parsed.append(body)
+        return json.loads(body)
+
+    monkeypatch.setattr(checking, "from_json", counting)
+    message = {"role": "user", "content": "hello", "colour": "red"}
+    fault = refused(json.dumps({"model": "m", "messages": [message] * 200}).encode())
+    assert len(parsed) == 1
+    assert fault.code == "unknown_parameter"
+    assert fault.message.count("; ") == 9
+    assert "messages[9].colour" in fault.message
