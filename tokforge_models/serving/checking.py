@@ -14,6 +14,8 @@ from tokforge_models.serving.errors import BadRequest
 Asked = TypeVar("Asked", bound=Request)
 
 _MOST_FAULTS = 10
+# Of more, telling one by one would keep everybody waiting.
+_COUNTED_ONLY = 1000
 _LONGEST_NAME = 64
 _UNKNOWN = "unknown or not supported"
 
@@ -27,6 +29,12 @@ def checked(kind: type[Asked], body: bytes) -> Asked:
     try:
         return kind.model_validate_json(body)
     except ValidationError as invalid:
+        if invalid.error_count() > _COUNTED_ONLY:
+            raise BadRequest(
+                f"expected a request as /docs describes it, got one with {invalid.error_count():,} "
+                "faults",
+                code="invalid_value",
+            ) from None
         errors = invalid.errors(include_url=False, include_context=False, include_input=False)
     if errors[0]["type"] == "json_invalid":
         raise BadRequest(f"the body is not JSON: {errors[0]['msg']}", code="invalid_json")

@@ -126,10 +126,12 @@ class CallSplitter:
         if not isinstance(call, dict) or set(call) - {"name", "arguments", "parameters"}:
             return False
         arguments = call.get("arguments", call.get("parameters", {}))
-        if call.get("name") not in self._names or not isinstance(arguments, dict):
+        name = call.get("name")
+        if not isinstance(name, str) or name not in self._names or not isinstance(arguments, dict):
             return False
-        self._begin(parts, call["name"])
-        parts.append(Arguments(json.dumps(arguments, ensure_ascii=False)))
+        self._begin(parts, name)
+        # An escape may be half a character, which only an escape can tell on.
+        parts.append(Arguments(json.dumps(arguments)))
         return True
 
     def _begin(self, parts: list[Part], name: str) -> None:
