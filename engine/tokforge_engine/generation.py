@@ -31,7 +31,7 @@ def _check_object(name: str, text: str) -> None:
         value = json.loads(text)
         plain = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
-        value = None
+        value, plain = None, ""
     if not isinstance(value, dict):
         raise InvalidRequest(f"{name} expected a JSON object, got {text[:40]!r}")
     # An escape in JSON may be what no text may hold; MNN has been seen to die of it.
