@@ -120,6 +120,9 @@ class ScriptedModel:
     asked: list[tuple[tuple[Message, ...], GenerateOptions]] = field(default_factory=list)
     answers: list[ScriptedAnswer] = field(default_factory=list)
 
+    def close(self) -> None:
+        self.alive = False
+
     def generate(self, prompt: Sequence[Message], options: GenerateOptions) -> ScriptedAnswer:
         self.asked.append((tuple(prompt), options))
         pieces = self.script.pop(0) if self.script else [piece("Hi.")]

@@ -138,3 +138,12 @@ class TookTooLong(ApiError):
 
 class ClientGone(Exception):
     """Nobody is there to be answered."""
+
+
+def place_of(fault: BaseException) -> str:
+    """The kind of a fault and where it arose, without its message, which may hold a prompt."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    return f"{type(fault).__name__} at {where}"

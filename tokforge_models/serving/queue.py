@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 from collections import deque
@@ -27,12 +28,14 @@ from tokforge_models.serving.errors import (
     QueueFull,
     ShuttingDown,
     TookTooLong,
+    place_of,
 )
 from tokforge_models.serving.served import Answer, Served
 
 if TYPE_CHECKING:
     from tokforge_engine import GenerateOptions, Message, Piece, Result
 
+_LOG = logging.getLogger(__name__)
 _MOST_RETRY_SECONDS = 60
 # Of the mean duration of an answer, what the latest one counts.
 _LATEST = 0.2
@@ -125,6 +128,12 @@ class Ticket:
         if answer is not None:
             answer.cancel()
 
+    @property
+    def over(self) -> bool:
+        """Whether it was ended."""
+        with self._lock:
+            return self._over
+
     def leave(self) -> None:
         """Its time does not run any more."""
         if self.timer is not None:
@@ -142,6 +151,7 @@ class Queue:
         open_pair: loads what is served; called again after a crash.
         most_waiting: how many requests may wait while one runs.
         seconds: how long a request may take, its wait included.
+        grace: seconds that a cancelled answer has to end before its process is ended.
         on_restart: called when the pair was loaded again.
     """
 
@@ -151,11 +161,13 @@ class Queue:
         *,
         most_waiting: int,
         seconds: float,
+        grace: float = 5.0,
         on_restart: Callable[[], None] = lambda: None,
     ) -> None:
         self._open_pair = open_pair
         self._most_waiting = most_waiting
         self._seconds = seconds
+        self._grace = grace
         self._on_restart = on_restart
         self._stack = ExitStack()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
@@ -233,6 +245,13 @@ class Queue:
         with contextlib.suppress(ValueError):
             self._waiting.remove(ticket)
         ticket.end(why)
+        if ticket is self._current:
+            asyncio.get_running_loop().call_later(self._grace, self._insist, ticket)
+
+    def _insist(self, ticket: Ticket) -> None:
+        """A cancel is read between rounds, and a hostile grammar can make one without end."""
+        if ticket is self._current and self._served is not None:
+            asyncio.get_running_loop().run_in_executor(None, self._served.model.close)
 
     async def stop(self) -> None:
         """End what runs and waits, and begin nothing more."""
@@ -260,7 +279,7 @@ class Queue:
             try:
                 self._run(ticket)
             except EngineCrashed:
-                if ticket.told:
+                if ticket.told or ticket.over:
                     raise
                 # The process may have died while nobody asked anything of it.
                 self._run(ticket)
@@ -275,7 +294,8 @@ class Queue:
         except EngineError as failed:
             ticket.tell(Failed(failed.message, code="engine_failed"))
         except Exception as fault:  # noqa: BLE001 - its request must hear of whatever it is
-            ticket.tell(Failed(f"the server met a fault of its own ({type(fault).__name__})"))
+            _LOG.error("fault in an answer: %s", place_of(fault))
+            ticket.tell(Failed("the server met a fault of its own"))
 
     def _run(self, ticket: Ticket) -> None:
         served = self._served

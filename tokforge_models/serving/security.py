@@ -28,6 +28,7 @@ from tokforge_models.serving.errors import (
     TooSlow,
     Unauthorized,
     WrongType,
+    place_of,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Guard:
         except ApiError as refused:
             error: ApiError = refused
         except Exception as fault:  # noqa: BLE001 - no request may end the server or its silence
-            _LOG.error("fault in %s: %s", scope["path"], _place(fault))
+            _LOG.error("fault in %s: %s", scope["path"], place_of(fault))
             error = Failed("the server met a fault of its own")
         else:
             return
@@ -173,15 +174,6 @@ async def read_json(request: Request) -> bytes:
     except ClientDisconnect:
         raise ClientGone from None
     return bytes(body)
-
-
-def _place(fault: BaseException) -> str:
-    """The kind of a fault and where it arose, without its message."""
-    trace = fault.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
-    return f"{type(fault).__name__} at {where}"
 
 
 def _host_name(host: str) -> str:

@@ -46,6 +46,10 @@ class Model(Protocol):
         """Begin an answer."""
         ...
 
+    def close(self) -> None:
+        """End its process, from any thread; an answer that is being made fails."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Served:

@@ -63,7 +63,12 @@ class RemoteFetcher(ABC):
         self._client.close()
 
     def _file(self, path: str) -> RemoteFile:
-        return next(file for file in self.listing().files if file.path == path)
+        for file in self.listing().files:
+            if file.path == path:
+                return file
+        raise FetchError(
+            f"{self._source} does not list {path}", hint="try another source with --source"
+        )
 
     @abstractmethod
     def _ask(self) -> Listing:
