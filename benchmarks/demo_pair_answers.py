@@ -20,9 +20,8 @@ from tokforge_engine import GenerateOptions, ModelSpec, Result, RuntimeSettings,
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from demo_pair.subject import questions
+from demo_pair.subject import PAIRS, questions
 
-PAIRS_OF_THE_FULL_RUN = 1200
 Way = tuple[int | Literal["auto"], Literal["any", "model", "lookup"]]
 WAYS: tuple[Way, ...] = (
     (0, "any"),
@@ -52,8 +51,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--questions", type=int, default=20)
     asked = parser.parse_args()
-    held_out = [q.wordings[0] for q in questions(PAIRS_OF_THE_FULL_RUN) if q.held_out]
-    chosen = held_out[:: max(1, len(held_out) // asked.questions)][: asked.questions]
+    held_out = [q for q in questions(PAIRS) if q.held_out]
+    spread = held_out[:: max(1, len(held_out) // asked.questions)][: asked.questions]
+    chosen = [q.wordings[index % len(q.wordings)] for index, q in enumerate(spread)]
 
     embedded = Path(tokforge_models.__file__).parent / "embedded"
     settings = RuntimeSettings(threads=asked.threads)

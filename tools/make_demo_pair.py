@@ -6,7 +6,7 @@
 
 Stages, each kept in the work folder and skipped when it is there; a killed run goes on:
 
-    corpus      the teacher's answers: tools/data/corpus.jsonl.xz, or written anew (--teacher)
+    corpus      the teacher's answers: tools/data/demo-answers.jsonl.xz, or written anew (--teacher)
     tokenizer   4,096 tokens of byte-level BPE
     target      learns the answers; its last half at 4 bits
     own text    the target answers every question that is not held out
@@ -27,13 +27,13 @@ from pathlib import Path
 import torch
 from demo_pair.plan import FULL, QUICK, SEED, Plan
 from demo_pair.shapes import Shape
-from demo_pair.subject import Question, questions, unanswered
+from demo_pair.subject import Question, about_strangers, for_draft, questions
 from transformers import Qwen3ForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from demo_pair import checking, corpus, draft, exporting, target, tokenizing, training
 
-KEPT_CORPUS = Path(__file__).resolve().parent / "data" / "corpus.jsonl.xz"
+KEPT_CORPUS = Path(__file__).resolve().parent / "data" / "demo-answers.jsonl.xz"
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ class Maker:
         self.work: Path = options.work.resolve() / ("quick" if options.quick else "full")
         self.out: Path = options.out.resolve()
         self.work.mkdir(parents=True, exist_ok=True)
-        asked = questions(plan.stories_of_two)[:: plan.one_question_in]
+        asked = questions(plan.pairs)[:: plan.one_question_in]
         self.asked = asked
         self.taught = [question for question in asked if not question.held_out]
         self.held_out = [question for question in asked if question.held_out]
@@ -83,15 +83,23 @@ class Maker:
             model.save_pretrained(folder)
             tokenizing.copy(self.work / "tokenizer", folder)
             exporting.export(folder, self.out / name, self.options.model_threads)
-        judged = self.held_out[:: max(1, len(self.held_out) // self.plan.judged)]
-        report = checking.check(chat, models, target.turns_of(chat, judged, samples), self.out)
+        groups = {
+            "held-out questions": self._some(self.held_out),
+            "questions about unknown things": self._some(about_strangers()),
+            "taught questions": self._some(self.taught),
+        }
+        held_out = target.turns_of(chat, self.held_out, samples)
+        report = checking.check(chat, models, held_out, groups, self.out)
         (self.work / "report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
         print(checking.render(report))
+
+    def _some(self, group: list[Question]) -> list[Question]:
+        return group[:: -(-len(group) // self.plan.judged)]
 
     def _corpus(self) -> Path:
         if not self.options.teacher:
             return KEPT_CORPUS
-        product = self.work / "corpus.jsonl.xz"
+        product = self.work / "demo-answers.jsonl.xz"
         if not product.exists():
             workers = self.options.workers
             context = multiprocessing.get_context("spawn")
@@ -132,7 +140,7 @@ class Maker:
 
     def _own_text(self, chat: tokenizing.Chat, model: Qwen3ForCausalLM) -> None:
         plan = self.plan
-        more = unanswered(plan.stories_of_two, plan.more_stories_of_two)[:: plan.one_question_in]
+        more = for_draft(plan.pairs, plan.more_pairs)[:: plan.one_question_in]
         wordings = [w for question in self.taught for w in question.wordings]
         more_wordings = [w for question in more if not question.held_out for w in question.wordings]
         target.write_own_text(

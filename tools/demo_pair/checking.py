@@ -24,31 +24,63 @@ from transformers import Qwen3ForCausalLM
 from demo_pair import draft, sampling
 from demo_pair.rows import Turn
 from demo_pair.shapes import CONTEXT
+from demo_pair.subject import Question
 from demo_pair.tokenizing import Chat
 
 _MAX_NEW = 128
-_PROBED = 10
+_PROBED = 8
+_LENGTHS = (1, 2, 3, 4)
+_LENGTH_BY_KIND = 3
 _OTHER_QUESTIONS = ("Hello! Who are you?", "What is the meaning of life?", "What is 17 times 23?")
 
 
 def check(
-    chat: Chat, models: dict[str, Qwen3ForCausalLM], judged: list[Turn], out: Path
+    chat: Chat,
+    models: dict[str, Qwen3ForCausalLM],
+    held_out: list[Turn],
+    groups: dict[str, list[Question]],
+    out: Path,
 ) -> dict[str, Any]:
-    """Return all figures; end the run if MNN does not do what the recipe promises."""
+    """Return all figures; end the run if MNN does not do what the recipe promises.
+
+    `held_out` are the teacher's answers to questions kept from training; each of `groups` is
+    judged by itself.
+    """
     big, small = models["demo-chat"], models["demo-draft"]
-    wordings = list(dict.fromkeys(turn.wordings[0] for turn in judged))
-    texts = _greedy_texts(big, chat, wordings)
-    divergence, entropy, right = _agreement(big, small, texts)
-    probes = [*wordings[:: max(1, len(wordings) // _PROBED)][:_PROBED], *_OTHER_QUESTIONS]
-    bundles = {name: _probe(chat, out / name, probes) for name in models}
+    probes = [
+        w for group in groups.values() for w in _wordings(group)[:: -(-len(group) // _PROBED)]
+    ]
+    probes += _OTHER_QUESTIONS
     return {
         "context": CONTEXT,
-        "target_cross_entropy_held_out": _answers_cross_entropy(big, chat, judged),
-        "draft_kl": divergence,
-        "draft_cross_entropy": entropy,
-        "held_out_prompts": len(wordings),
-        "acceptance": {length: acceptance(right, length) for length in (1, 2, 3, 4)},
-        "bundles": bundles,
+        "target_cross_entropy_held_out": _answers_cross_entropy(big, chat, held_out),
+        "groups": {name: _judge(big, small, chat, group) for name, group in groups.items()},
+        "bundles": {name: _probe(chat, out / name, probes) for name in models},
+    }
+
+
+def _wordings(questions: list[Question]) -> list[str]:
+    """Choose one wording a question, the next one each time."""
+    return [q.wordings[index % len(q.wordings)] for index, q in enumerate(questions)]
+
+
+def _judge(
+    big: Qwen3ForCausalLM, small: Qwen3ForCausalLM, chat: Chat, questions: list[Question]
+) -> dict[str, Any]:
+    texts = _greedy_texts(big, chat, _wordings(questions))
+    divergence, entropy, right = _agreement(big, small, texts)
+    by_kind: dict[str, list[list[bool]]] = {}
+    for question, hits in zip(questions, right, strict=True):
+        by_kind.setdefault(question.kind.name, []).append(hits)
+    return {
+        "prompts": len(questions),
+        "tokens": sum(map(len, right)),
+        "kl": divergence,
+        "cross_entropy": entropy,
+        "acceptance": {length: acceptance(right, length) for length in _LENGTHS},
+        "mean_by_kind": {
+            kind: acceptance(hits, _LENGTH_BY_KIND)["mean"] for kind, hits in by_kind.items()
+        },
     }
 
 
@@ -167,16 +199,21 @@ def render(report: dict[str, Any]) -> str:
     lines = [
         f"context length: {report['context']}",
         f"target, cross-entropy of held-out answers: {report['target_cross_entropy_held_out']:.3f}",
-        f"draft, KL to the target (T = 1.5): {report['draft_kl']:.3f}",
-        f"draft, cross-entropy of the target's text: {report['draft_cross_entropy']:.3f}",
-        f"acceptance on {report['held_out_prompts']} held-out prompts:",
     ]
-    for length, figures in report["acceptance"].items():
-        shares = " ".join(f"{share:.3f}" for share in figures["by_position"])
-        lines.append(
-            f"  d = {length}: by position {shares}, mean {figures['mean']:.3f},"
-            f" tokens a round {figures['tokens_per_round']:.2f}"
-        )
+    for name, group in report["groups"].items():
+        lines += [
+            f"{group['prompts']} {name}, {group['tokens']} tokens:",
+            f"  draft, KL to the target (T = {draft.TEMPERATURE}): {group['kl']:.3f}",
+            f"  draft, cross-entropy of the target's text: {group['cross_entropy']:.3f}",
+        ]
+        for length, figures in group["acceptance"].items():
+            shares = " ".join(f"{share:.3f}" for share in figures["by_position"])
+            lines.append(
+                f"  d = {length}: by position {shares}, mean {figures['mean']:.3f},"
+                f" tokens a round {figures['tokens_per_round']:.2f}"
+            )
+        shares = ", ".join(f"{kind} {mean:.2f}" for kind, mean in group["mean_by_kind"].items())
+        lines.append(f"  mean at d = {_LENGTH_BY_KIND} by kind: {shares}")
     for name, bundle in report["bundles"].items():
         lines.append(name)
         lines += [

@@ -9,7 +9,7 @@ It runs the modules of a Llama- or Qwen3-shaped transformers model directly, bec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -17,30 +17,50 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt to continue: its key names it in the output."""
+    """A prompt to continue: its key names it in the output.
+
+    With `frames`, the text is a form to fill in: it begins with the first frame, every sampled
+    `end` is followed by the next one, and the last `end` ends it.
+    """
 
     key: str
     prompt: list[int]
+    frames: tuple[list[int], ...] = ()
+    end: int = -1
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was sampled for a request, without the stop token."""
+    """What was written for a request, frames included, without the stop token."""
 
     key: str
     tokens: list[int]
     stopped: bool
 
 
-@dataclass
 class _Slot:
-    request: Request
-    fed: int = 0
-    sampled: list[int] = field(default_factory=list)
+    """A request on its way: `ids` is its prompt and text, of which the model has seen `fed`."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.frames = iter(request.frames)
+        self.ids = [*request.prompt, *next(self.frames, [])]
+        self.fed = 0
 
     def next_token(self) -> int:
-        prompt = self.request.prompt
-        return prompt[self.fed] if self.fed < len(prompt) else self.sampled[-1]
+        return self.ids[self.fed]
+
+    def text(self) -> list[int]:
+        return self.ids[len(self.request.prompt) :]
+
+    def add(self, token: int) -> bool:
+        """Add a sampled token and what the form has after it; tell whether the form is full."""
+        self.ids.append(token)
+        if token != self.request.end:
+            return False
+        frame = next(self.frames, None)
+        self.ids += frame or []
+        return frame is None
 
 
 class _SlotModel:
@@ -64,9 +84,15 @@ class _SlotModel:
         self.columns = torch.arange(len(prefix) + capacity)
         self.rows = torch.arange(slots)
         self.start = len(prefix)
+        if prefix:
+            self._start_with(prefix)
+
+    def _start_with(self, prefix: list[int]) -> None:
         with torch.inference_mode():
-            for position, token in enumerate(prefix):
-                self.step(torch.full((slots,), token), torch.full((slots,), position))
+            cache = self.model(input_ids=torch.tensor([prefix]), use_cache=True).past_key_values
+        for index, layer in enumerate(cache.layers):
+            self.keys[index][:, :, : self.start] = layer.keys
+            self.values[index][:, :, : self.start] = layer.values
 
     def step(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Return float32 logits [slots, vocabulary] for one token a slot."""
@@ -158,15 +184,13 @@ def write(
             if slot is None:
                 continue
             slot.fed += 1
-            if slot.fed < len(slot.request.prompt):
+            if slot.fed < len(slot.ids):
                 continue
             emitted += 1
-            choice = choices[index]
-            if choice != stop:
-                slot.sampled.append(choice)
-                if len(slot.sampled) < max_new:
-                    continue
-            yield Written(slot.request.key, slot.sampled, choice == stop)
+            stopped = choices[index] == stop or slot.add(choices[index])
+            if not stopped and len(slot.text()) < max_new:
+                continue
+            yield Written(slot.request.key, slot.text(), stopped)
             upcoming = next(queue, None)
             busy[index] = _Slot(upcoming) if upcoming else None
         progress(emitted)

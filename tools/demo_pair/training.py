@@ -27,19 +27,32 @@ _SAVE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Schedule:
-    """Steps and learning rates; the rate warms up, stays, and falls to nothing at the end."""
+    """Steps and learning rates; in each cycle the rate warms up, stays, and falls to nothing.
 
-    steps: int
+    From `quantised_from` of the first cycle on, training is at 4 bits.
+    """
+
+    cycles: tuple[int, ...]
     matrix_rate: float
     other_rate: float
     warm_up: int = 20
     falls_from: float = 0.4
     quantised_from: float = 0.5
 
+    @property
+    def steps(self) -> int:
+        """The steps of all cycles."""
+        return sum(self.cycles)
+
     def rate_factor(self, step: int) -> float:
         """Return what to multiply both rates with at a step."""
+        length = self.cycles[-1]
+        for length in self.cycles:
+            if step < length:
+                break
+            step -= length
         rising = min(1.0, (step + 1) / self.warm_up)
-        left = (self.steps - step) / (self.steps * (1 - self.falls_from))
+        left = (length - step) / (length * (1 - self.falls_from))
         return rising * min(1.0, left)
 
 
@@ -99,7 +112,7 @@ def train(
         for optimizer, rate in zip(optimizers, base_rates, strict=True):
             for group in optimizer.param_groups:
                 group["lr"] = rate * factor
-        rounded = step >= schedule.quantised_from * schedule.steps
+        rounded = step >= schedule.quantised_from * schedule.cycles[0]
         used = {key: _used(value, rounded, kind) for key, value in parameters.items()}
         loss, figures = loss_of(step, _hidden_of(inner, used), used["embed_tokens.weight"])
         loss.backward()
