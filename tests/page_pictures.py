@@ -14,7 +14,7 @@ from command import tokforge
 from page_kit import ANSWERED, MET
 from serving_kit import serving
 
-QUESTIONS = ("What is a cat?", "How do I bake bread?")
+QUESTIONS = ("What is a cat?", "What is a guitar made of?")
 
 
 def chat(page: Page) -> None:
