@@ -52,6 +52,7 @@ class VirtualPair:
         self.shows = shows
         self.now = 0.0
         self.lengths: list[int] = []
+        self.kept: list[int] = []
         self._dice = random.Random(seed)
         self._text: list[int] = []
         self._right: list[bool] = []
@@ -102,7 +103,7 @@ class VirtualPair:
         self._seen = 0
         policy.keep(0)
         policy.begin(context[:-1])
-        began, self.lengths = self.now, []
+        began, self.lengths, self.kept = self.now, [], []
         goal = prompt + tokens
         while len(context) < goal:
             draft = policy.draft(context, goal - len(context) - 1)
@@ -115,6 +116,7 @@ class VirtualPair:
             policy.keep(len(context) + kept)
             context = self._text[: len(context) + kept + 1]
             self.lengths.append(d)
+            self.kept.append(kept)
         return (tokens - 1) / (self.now - began)
 
     def _know(self, place: int) -> None:

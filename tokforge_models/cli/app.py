@@ -20,6 +20,7 @@ COMMANDS = {
     "running": ("demo", "run"),
     "chat": ("chat",),
     "check": ("check",),
+    "bench": ("bench",),
     "serving": ("serve",),
     "pairing": ("resolve",),
     "pulling": ("pull",),
@@ -88,6 +89,9 @@ def run(argv: Sequence[str]) -> int:
         # `tokforge ls | head -1`
         output.silence()
         return 0
+    except output.Interrupted:
+        output.note("tokforge: stopped")
+        return INTERRUPTED
     except SystemExit as left:
         # Typer's own printer of the help says by exit code 1 that its reader has gone.
         output.silence()

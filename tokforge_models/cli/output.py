@@ -31,6 +31,10 @@ class ReaderGone(Exception):
     """Whoever read our standard output has closed it: nothing is wrong, nothing more is to say."""
 
 
+class Interrupted(Exception):
+    """Ctrl+C, after which the command has told itself what there is; only its exit code is left."""
+
+
 def open_missing_streams() -> None:
     """Give a process that was started without standard streams (``>&-``) silent ones.
 

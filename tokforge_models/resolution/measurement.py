@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,13 +92,13 @@ def _measurement(fields: Fields) -> Measurement | None:
     inner = fields.mapping("device")
     device = device_in(inner) if inner else None
     ratio = fields.number("ratio", 0, 1000)
-    text = fields.required_text("measured_at", _time_fault)
-    target = fields.required_text("target", _content_fault)
-    draft = fields.required_text("draft", _content_fault)
+    text = fields.required_text("measured_at", time_fault)
+    target = fields.required_text("target", content_fault)
+    draft = fields.required_text("draft", content_fault)
     tuned = fields.mapping("settings")
     target_settings = read_settings(tuned.mapping("target")) if tuned else Settings()
     draft_settings = read_settings(tuned.mapping("draft")) if tuned else Settings()
-    d = _read_d(tuned) if tuned else None
+    d = read_d(tuned) if tuned else None
     if tuned:
         tuned.done()
     fields.done()
@@ -116,7 +116,8 @@ def _measurement(fields: Fields) -> Measurement | None:
     )
 
 
-def _read_d(fields: Fields) -> int | Literal["auto"] | None:
+def read_d(fields: Fields) -> int | Literal["auto"] | None:
+    """The draft length that a mapping names as ``d``; None where it is missing or none (noted)."""
     node = fields.node("d")
     if isinstance(node, Scalar) and node.value == "auto":
         return "auto"
@@ -127,25 +128,17 @@ def write_measurement(measurement: Measurement) -> bytes:
     """The bytes of a measurement's file; `read_measurement` gives an equal value back, but for
     RAM below a thousandth of a GiB.
     """
-    device = measurement.device
     document = {
         "schema": SCHEMA,
         "measured_at": measurement.measured_at.astimezone(UTC).isoformat(),
-        "device": _given(
-            {
-                "platform": str(device.platform),
-                "chip": device.chip,
-                "ram_gb": None if device.ram_bytes is None else round(device.ram_bytes / GIB, 3),
-                "cores": device.cores,
-            }
-        ),
+        "device": device_document(measurement.device),
         "target": measurement.target,
         "draft": measurement.draft,
         "ratio": round(measurement.ratio, 6),
-        "settings": _given(
+        "settings": given(
             {
-                "target": _given(dataclasses.asdict(measurement.target_settings)),
-                "draft": _given(dataclasses.asdict(measurement.draft_settings)),
+                "target": given(dataclasses.asdict(measurement.target_settings)),
+                "draft": given(dataclasses.asdict(measurement.draft_settings)),
                 "d": measurement.d,
             }
         ),
@@ -153,11 +146,25 @@ def write_measurement(measurement: Measurement) -> bytes:
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _given(values: dict[str, object]) -> dict[str, object]:
+def device_document(device: Device) -> dict[str, object]:
+    """A device as files describe it; `tokforge_models.device.device_in` reads it."""
+    return given(
+        {
+            "platform": str(device.platform),
+            "chip": device.chip,
+            "ram_gb": None if device.ram_bytes is None else round(device.ram_bytes / GIB, 3),
+            "cores": device.cores,
+        }
+    )
+
+
+def given(values: Mapping[str, object]) -> dict[str, object]:
+    """The entries that have a value."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _time_fault(text: str) -> str | None:
+def time_fault(text: str) -> str | None:
+    """What a date and time should have been, or None where it is one with a time zone."""
     expected = "a date and time with a time zone, as 2026-12-01T10:00:00+00:00"
     try:
         moment = datetime.fromisoformat(text)
@@ -166,5 +173,6 @@ def _time_fault(text: str) -> str | None:
     return None if moment.tzinfo else expected
 
 
-def _content_fault(text: str) -> str | None:
+def content_fault(text: str) -> str | None:
+    """What a content digest should have been, or None where it can be one."""
     return None if _CONTENT.fullmatch(text) else "a hexadecimal content digest"

@@ -1,0 +1,1 @@
+"""How fast a pair is here, in which way of decoding, and how sure that is."""
