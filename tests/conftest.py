@@ -33,3 +33,40 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TOKFORGE_HOME", str(folder))
     monkeypatch.setenv("TOKFORGE_CONFIG_DIR", str(tmp_path / "config"))
     return folder
+
+
+@pytest.fixture
+def model():
+    """A model that answers what its script says."""
+    from serving_kit import ScriptedModel
+
+    return ScriptedModel()
+
+
+@pytest.fixture
+def url(model):
+    """A real server on loopback, before that model."""
+    from serving_kit import listening_server
+
+    with listening_server(model) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A real Chromium."""
+    from browser import chromium
+
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser, url):
+    """The chat page, met; at the end the browser has nothing to complain of."""
+    from page_kit import MET, faults
+
+    with browser.page(url) as page:
+        page.until(MET)
+        yield page
+        assert faults(page) == []

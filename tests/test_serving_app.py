@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 
-from serving_kit import ScriptedModel, crash, listening_server, piece
+from serving_kit import crash, listening_server, piece
 from tokforge_engine import InvalidRequest, Likely, Message, Piece, Run, Token, TokenLogprobs
 from tokforge_models.serving import app, page_files
 from tokforge_models.serving.security import Access
@@ -30,17 +30,6 @@ CALLING = [
     piece('ments": {"of": [1'),
     piece(", 2]}}\n</tool_call>", "helper"),
 ]
-
-
-@pytest.fixture
-def model():
-    return ScriptedModel()
-
-
-@pytest.fixture
-def url(model):
-    with listening_server(model) as url:
-        yield url
 
 
 @pytest.fixture

@@ -8,40 +8,15 @@ import threading
 
 import pytest
 
-from browser import Failed, chromium, needs_chromium
+from browser import Failed, needs_chromium
 from command import tokforge
 from demo_pair import needs_mnn
 from page_kit import ANSWERED, MET, Turnstile, asked, faults, say, turns
-from serving_kit import ScriptedModel, crash, listening_server, piece, serving
+from serving_kit import crash, listening_server, piece, serving
 from tokforge_engine import Piece, Run, Token
 from tokforge_models.serving.security import Access
 
 pytestmark = [pytest.mark.slow, needs_chromium]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
-@pytest.fixture
-def model():
-    return ScriptedModel()
-
-
-@pytest.fixture
-def url(model):
-    with listening_server(model) as url:
-        yield url
-
-
-@pytest.fixture
-def page(browser, url):
-    with browser.page(url) as page:
-        page.until(MET)
-        yield page
-        assert faults(page) == []
 
 
 def test_nothing_is_loaded_from_elsewhere_and_nothing_is_missing(page, url):

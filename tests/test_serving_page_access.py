@@ -4,36 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from browser import chromium, needs_chromium
+from browser import needs_chromium
 from page_kit import ANSWERED, MET, RICH, Turnstile, asked, faults, say, turns
-from serving_kit import ScriptedModel, crash, listening_server, piece
+from serving_kit import crash, piece
 
 pytestmark = [pytest.mark.slow, needs_chromium]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
-@pytest.fixture
-def model():
-    return ScriptedModel()
-
-
-@pytest.fixture
-def url(model):
-    with listening_server(model) as url:
-        yield url
-
-
-@pytest.fixture
-def page(browser, url):
-    with browser.page(url) as page:
-        page.until(MET)
-        yield page
-        assert faults(page) == []
 
 
 def test_a_reader_of_the_screen_hears_paragraphs_as_they_are_finished(page, model):
