@@ -160,6 +160,13 @@ def test_what_auto_learns_outlives_the_session(tmp_path):
     assert json.loads(file.read_text())["model"] == {"tried": [500.0] * 8, "kept": [0.0] * 8}
 
 
+def test_a_session_tells_what_forwards_take(session):
+    assert len(session.costs.verify) == session.max_d + 1
+    assert min(*session.costs.verify, session.costs.draft, session.costs.catch_up) > 0
+    with Session(spec(TARGET)) as plain:
+        assert plain.costs is None
+
+
 def test_without_a_draft(session):
     with Session(spec(TARGET)) as alone:
         _, plain = answer(alone)

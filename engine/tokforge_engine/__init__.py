@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tokforge_engine.costs import Costs
     from tokforge_engine.decoding import Token
     from tokforge_engine.errors import (
         BundleDamaged,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BundleDamaged",
+    "Costs",
     "EngineCrashed",
     "EngineError",
     "EngineUnavailable",
@@ -66,7 +68,7 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("errors", "settings", "sampling", "statistics", "decoding", "generation"),
+    *("errors", "settings", "sampling", "statistics", "costs", "decoding", "generation"),
     *("thinking", "session"),
 )
 

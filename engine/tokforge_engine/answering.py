@@ -93,6 +93,11 @@ class Pair:
         # Where forwards of prompts began that are in the cache.
         self._starts: list[int] = []
 
+    @property
+    def costs(self) -> Costs | None:
+        """Of forwards, as measured at load; None where nothing can be guessed."""
+        return self._costs
+
     def _load(
         self, model: LoadModel, scratch: Path, *, widths: int = 1, exact: bool = False
     ) -> MnnModel:

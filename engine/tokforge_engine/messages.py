@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from tokforge_engine.bundle_check import CheckedBundle
+from tokforge_engine.costs import Costs
 from tokforge_engine.decoding import Token
 from tokforge_engine.generation import (
     GenerateOptions,
@@ -114,7 +115,13 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The models are loaded."""
+    """The models are loaded.
+
+    Attributes:
+        costs: of their forwards, where they were measured.
+    """
+
+    costs: Costs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +196,7 @@ _VALUES = {
         *(Phase, Ready, Begun, Prefilled, Part, Finished, Scores, Cancelled, Failed),
         *(CheckedBundle, Shape, RuntimeSettings, GenerateOptions, Sampling, Message, ToolCall),
         *(Piece, Run, Result, Scored, Statistics, DrafterCount, Token, Likely, TokenLogprobs),
-        type(Path()),
+        *(Costs, type(Path())),
     )
 }
 

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from tokforge_engine import errors
 from tokforge_engine.bundle_check import check_bundle
+from tokforge_engine.costs import Costs
 from tokforge_engine.errors import (
     BundleDamaged,
     EngineCrashed,
@@ -116,6 +117,7 @@ class Session:
             if isinstance(report, Failed):
                 raise _error(report)
             assert isinstance(report, Ready)
+            self._costs = report.costs
         except EngineError:
             self._worker.end()
             for model in filter(None, (target, draft)):
@@ -155,6 +157,11 @@ class Session:
     def max_d(self) -> int:
         """The largest draft length that a request may ask for."""
         return self._max_d
+
+    @property
+    def costs(self) -> Costs | None:
+        """What forwards of the pair took at load; None where nothing can be guessed."""
+        return self._costs
 
     def close(self) -> None:
         """End the process, at the latest after half a second. May be called again."""

@@ -95,7 +95,7 @@ def serve(orders: Orders, scratch: Path, reports: IO[bytes]) -> None:
     except Exception as error:  # noqa: BLE001 - the session must hear of whatever it is
         messages.write(reports, _failure(None, error))
         return
-    messages.write(reports, Ready())
+    messages.write(reports, Ready(pair.costs))
     while not isinstance(order := orders.next(), Load):
         try:
             if isinstance(order, Score):
