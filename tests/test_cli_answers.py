@@ -27,10 +27,12 @@ def test_no_draft_length(text: str) -> None:
 
 
 def test_both_models_get_what_is_asked_and_the_draft_its_own_threads() -> None:
-    running = Running(threads=4, draft_threads=1, backend="opencl", memory="low")
+    running = Running(threads=4, draft_threads=1, backend="opencl", memory="low", dynamic_option=2)
     asked = overrides_of(running, "3", samples=True)
-    assert asked.target == Settings(backend="opencl", threads=4, memory="low", sampler="mixed")
-    assert asked.draft == Settings(threads=1, memory="low")
+    assert asked.target == Settings(
+        backend="opencl", threads=4, memory="low", sampler="mixed", dynamic_option=2
+    )
+    assert asked.draft == Settings(threads=1, memory="low", dynamic_option=2)
     assert asked.d == 3
     same = overrides_of(Running(threads=2), None, samples=False)
     assert same.target == same.draft == Settings(threads=2)

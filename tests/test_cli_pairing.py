@@ -10,7 +10,7 @@ import pytest
 from tiny_bundle import write_tiny_bundle
 from tokforge_models.cli.app import run
 
-SETTINGS = {"backend", "threads", "precision", "memory", "power", "sampler"}
+SETTINGS = {"backend", "threads", "precision", "memory", "power", "sampler", "dynamic_option"}
 
 
 @pytest.fixture(autouse=True)

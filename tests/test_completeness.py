@@ -137,10 +137,12 @@ def test_settings() -> None:
         "memory": "low",
         "power": "high",
         "sampler_type": "greedy",
+        "dynamic_option": 2,
     }
-    assert settings_of(config) == (Settings("opencl", 4, "low", "low", "high", "greedy"), ())
+    assert settings_of(config) == (Settings("opencl", 4, "low", "low", "high", "greedy", 2), ())
     assert settings_of({}) == (Settings(), ())
     foreign = {"backend_type": "npu", "thread_num": 68, "precision": "low_bf16", "power": "low"}
+    foreign["dynamic_option"] = 10
     assert settings_of(foreign) == (Settings(power="low"), ())
     settings, problems = settings_of({"backend_type": 1, "thread_num": True, "power": "low"})
     assert settings == Settings(power="low")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tokforge_models import device_probe
 from tokforge_models.device import GIB, Device, Platform
 from tokforge_models.device_probe import (
+    installed_mnn,
     parse_compatible,
     parse_count,
     parse_cpu_max,
@@ -231,3 +233,13 @@ def test_what_is_no_file_says_nothing_and_is_not_waited_for(tmp_path: Path) -> N
     (tmp_path / "proc").mkdir()
     os.mkfifo(tmp_path / "proc" / "cpuinfo")
     assert device_probe._linux_chip(tmp_path) is None
+
+
+def test_which_mnn_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(device_probe, "version", lambda package: {"MNN": "3.6.1"}[package])
+    assert installed_mnn() == "3.6.1"
+    monkeypatch.setattr(device_probe, "version", missing)
+    assert installed_mnn() is None

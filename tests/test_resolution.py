@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tokforge_models.errors import Refused, UnknownBundle
 from tokforge_models.installed import Installed
 from tokforge_models.model_files.fingerprint import Fingerprint
 from tokforge_models.registry.registry import Registry, unlisted
-from tokforge_models.resolution.measurement import Measurement, read_measurement
+from tokforge_models.resolution.measurement import MeasuredBy, Measurement, read_measurement
 from tokforge_models.resolution.resolution import Overrides, Resolution, resolve
 
 PACK = "acceleration-pack-qwen3-0.6b"
@@ -36,7 +37,10 @@ def measured(ratio: float, device: Device = PHONE, target: str = "qwen3-1.7b") -
         device=device,
         target=f"content of {target}",
         draft=f"content of {PACK}",
-        ratio=ratio,
+        mnn="3.6.1",
+        plain=40.0,
+        paired=40.0 * ratio,
+        by=MeasuredBy.BENCH,
         measured_at=datetime(2026, 12, 1, tzinfo=UTC),
     )
 
@@ -336,12 +340,8 @@ def test_settings_strongest_first(registry) -> None:
         "qwen3-8b", "1", Path("x"), "content of qwen3-8b",
         Settings("cpu", 4, "low", "low", "normal", "mixed"),
     )  # fmt: skip
-    profile = Measurement(
-        device=PHONE,
-        target="content of qwen3-8b",
-        draft=f"content of {PACK}",
-        ratio=1.5,
-        measured_at=datetime(2026, 12, 1, tzinfo=UTC),
+    profile = replace(
+        measured(1.5, target="qwen3-8b"),
         target_settings=Settings(threads=3, precision="normal"),
         draft_settings=Settings(threads=1),
         d=4,

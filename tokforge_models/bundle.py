@@ -124,6 +124,7 @@ class Needs:
 BACKENDS = ("cpu", "opencl", "vulkan", "metal", "cuda", "hexagon")
 LEVELS = ("low", "normal", "high")
 MAX_THREADS = 64
+MAX_DYNAMIC_OPTION = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,7 @@ class Settings:
         precision, memory, power: one of `LEVELS`.
         sampler: the name of one, as its publisher recommends it; what a run samples with, its
             flags alone say.
+        dynamic_option: MNN's variant of quantising activations, 0 to `MAX_DYNAMIC_OPTION`.
     """
 
     backend: str | None = None
@@ -144,6 +146,7 @@ class Settings:
     memory: str | None = None
     power: str | None = None
     sampler: str | None = None
+    dynamic_option: int | None = None
 
     def over(self, weaker: Settings) -> Settings:
         """Fill what is None here from `weaker`."""

@@ -1,4 +1,4 @@
-"""Asks the system what device this is.
+"""Asks the system what device this is, and which MNN it has.
 
 `probe_device` gathers texts from the system; the parsers under it are pure. A fact that cannot be
 had is None: probing never fails.
@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tokforge_models.device import Device, Platform
@@ -30,6 +31,14 @@ def probe_device() -> Device:
     platform = this_platform()
     chip, ram = _PROBES[platform]()
     return Device(platform, chip, ram, usable_cores())
+
+
+def installed_mnn() -> str | None:
+    """The version of MNN that is installed, read without importing it; None where there is none."""
+    try:
+        return version("MNN")
+    except PackageNotFoundError:
+        return None
 
 
 def this_platform() -> Platform:

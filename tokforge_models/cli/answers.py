@@ -22,7 +22,12 @@ def overrides_of(running: Running, d: str | None, *, samples: bool) -> Overrides
     from tokforge_models.resolution.resolution import Overrides
 
     length = draft_length(d) if d is not None else None
-    both = Settings(threads=running.threads, memory=running.memory, precision=running.precision)
+    both = Settings(
+        threads=running.threads,
+        precision=running.precision,
+        memory=running.memory,
+        dynamic_option=running.dynamic_option,
+    )
     # A draft stays on the CPU, where a small model is fastest, whatever the target runs on.
     target = Settings(backend=running.backend, sampler="mixed" if samples else None).over(both)
     draft = Settings(threads=running.draft_threads).over(both)

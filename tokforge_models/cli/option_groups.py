@@ -12,6 +12,7 @@ from tokforge_models.cli.options import (
     Backend,
     Connections,
     DraftThreads,
+    DynamicOption,
     Endpoint,
     Force,
     LimitRate,
@@ -70,6 +71,7 @@ class Running:
     backend: Backend = None
     memory: Memory = None
     precision: Precision = None
+    dynamic_option: DynamicOption = None
     force: Force = False
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from tokforge_models.bundle import MAX_DYNAMIC_OPTION
 from tokforge_models.errors import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
@@ -72,6 +73,15 @@ Memory = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option("--precision", metavar="low|normal|high", help="MNN precision of both models."),
+]
+DynamicOption = Annotated[
+    int | None,
+    typer.Option(
+        "--dynamic-option",
+        min=0,
+        max=MAX_DYNAMIC_OPTION,
+        help="MNN's variant of rounding activations, of both models.",
+    ),
 ]
 Temperature = Annotated[
     float,

@@ -145,6 +145,7 @@ def _spec(
         precision=settings.precision,
         memory=settings.memory,
         power=settings.power,
+        dynamic_option=settings.dynamic_option,
     )
     return ModelSpec(path, runtime, bundle.id, bundle.context_length)
 

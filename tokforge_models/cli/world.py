@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tokforge_models.bundle import Bundle, Role
 from tokforge_models.cli import output
 from tokforge_models.cli.progress import bar
-from tokforge_models.errors import IntegrityError, RegistryError, UnknownBundle, UnknownFormat
+from tokforge_models.errors import IntegrityError, UnknownBundle, UnknownFormat
 from tokforge_models.files.digests import hash_file
 from tokforge_models.files.disk import read_small, real_path
 from tokforge_models.installed import Installed
@@ -35,7 +35,6 @@ from tokforge_models.store.store import Store
 if TYPE_CHECKING:
     from tokforge_models.device import Device
     from tokforge_models.model_files.fingerprint import Fingerprint
-    from tokforge_models.resolution.measurement import Measurement
     from tokforge_models.resolution.resolution import Overrides, Resolution
 
 
@@ -66,8 +65,9 @@ class World:
         self, name: str, *, draft: str = "auto", overrides: Overrides | None = None
     ) -> Resolved:
         """Resolve a target that is named by id, alias, repository or directory."""
-        from tokforge_models.device_probe import probe_device
+        from tokforge_models.device_probe import installed_mnn, probe_device
         from tokforge_models.resolution.resolution import resolve
+        from tokforge_models.store.measurements import Measurements
 
         installed = self.store.installed()
         if folder := _as_folder(name):
@@ -78,16 +78,20 @@ class World:
         fingerprints, unread = self._fingerprints(target, installed, draft)
         if draft == "auto" and target.id in installed and target.id not in fingerprints:
             draft = "none"
-        measurements, unusable = self._measurements()
+        kept = Measurements(self.store.home / "measurements", self.store.disk).read()
         resolution = resolve(
             target,
             registry=self.registry,
             device=self.device or probe_device(),
             installed=installed,
             fingerprints=fingerprints,
-            measurements=measurements,
+            measurements=tuple(kept.measurements.values()),
+            mnn=installed_mnn(),
             draft=self.find(draft).id if draft not in {"auto", "none", "lookup"} else draft,
             overrides=overrides,
+        )
+        unusable = (
+            f"a measurement is left out: {error.problems[0]}" for error in kept.faulty.values()
         )
         notes = (*resolution.notes, *unread, *unusable)
         contents = {id: bundle.content for id, bundle in installed.items()}
@@ -148,17 +152,6 @@ class World:
                     notes.append(f"{id} is left out: {error.message}")
                     del installed[id]
         return known, tuple(notes)
-
-    def _measurements(self) -> tuple[list[Measurement], tuple[str, ...]]:
-        from tokforge_models.resolution.measurement import read_measurement
-
-        usable, notes = [], []
-        for path in sorted((self.store.home / "measurements").glob("*.json")):
-            try:
-                usable.append(read_measurement(path))
-            except RegistryError as error:
-                notes.append(f"a measurement is left out: {error.problems[0]}")
-        return usable, tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)

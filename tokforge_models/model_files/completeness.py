@@ -12,7 +12,13 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tokforge_models.bundle import BACKENDS, LEVELS, MAX_THREADS, Settings
+from tokforge_models.bundle import (
+    BACKENDS,
+    LEVELS,
+    MAX_DYNAMIC_OPTION,
+    MAX_THREADS,
+    Settings,
+)
 from tokforge_models.names import fault_in_path
 
 CONFIG = "config.json"
@@ -232,15 +238,18 @@ _SETTING_KEYS = {
     "memory": "memory",
     "power": "power",
     "sampler": "sampler_type",
+    "dynamic_option": "dynamic_option",
 }
 
 
+_NUMBERS = {"threads", "dynamic_option"}
 _KNOWN: dict[str, Container[object]] = {
     "backend": BACKENDS,
     "threads": range(1, MAX_THREADS + 1),
     "precision": LEVELS,
     "memory": LEVELS,
     "power": LEVELS,
+    "dynamic_option": range(MAX_DYNAMIC_OPTION + 1),
 }
 
 
@@ -255,7 +264,7 @@ def settings_of(config: Config) -> tuple[Settings, tuple[str, ...]]:
     for field in fields(Settings):
         key = _SETTING_KEYS[field.name]
         value = config.get(key)
-        wanted = int if field.name == "threads" else str
+        wanted = int if field.name in _NUMBERS else str
         if value is None:
             continue
         if type(value) is wanted:

@@ -16,6 +16,7 @@ from tokforge_models.bundle import (
     BACKENDS,
     LEVELS,
     MAX_D,
+    MAX_DYNAMIC_OPTION,
     MAX_THREADS,
     Bundle,
     BundleFile,
@@ -279,6 +280,7 @@ def read_settings(fields: Fields | None) -> Settings:
         memory=fields.text("memory", one_of(LEVELS)),
         power=fields.text("power", one_of(LEVELS)),
         sampler=fields.text("sampler"),
+        dynamic_option=fields.integer("dynamic_option", 0, MAX_DYNAMIC_OPTION),
     )
     fields.done()
     return settings

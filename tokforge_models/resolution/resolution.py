@@ -99,6 +99,7 @@ def resolve(
     installed: Mapping[str, Installed] | None = None,
     fingerprints: Mapping[str, Fingerprint] | None = None,
     measurements: Sequence[Measurement] = (),
+    mnn: str | None = None,
     draft: str = "auto",
     overrides: Overrides | None = None,
 ) -> Resolution:
@@ -112,6 +113,8 @@ def resolve(
         installed: id -> bundle in state ready.
         fingerprints: id -> what the files of an installed bundle say.
         measurements: results on this and other devices.
+        mnn: version of MNN that will run them; a measurement with another does not count. None
+            where it is not known, and then all count.
         draft: ``auto``, ``none`` (plain decoding), ``lookup``, or any name of a bundle.
         overrides: flags.
 
@@ -125,6 +128,7 @@ def resolve(
         installed=installed or {},
         fingerprints=fingerprints or {},
         measurements=tuple(measurements),
+        mnn=mnn,
         overrides=overrides or Overrides(),
     )
     bundle = case.find(target) if isinstance(target, str) else target
@@ -166,6 +170,7 @@ class _Case:
     installed: Mapping[str, Installed]
     fingerprints: Mapping[str, Fingerprint]
     measurements: tuple[Measurement, ...]
+    mnn: str | None
     overrides: Overrides
 
     def find(self, name: str) -> Bundle:
@@ -278,7 +283,7 @@ class _Case:
         ours, theirs = self.installed.get(target.id), self.installed.get(draft.id)
         if ours is None or theirs is None:
             return None
-        return latest(self.measurements, self.device, ours.content, theirs.content)
+        return latest(self.measurements, self.device, ours.content, theirs.content, self.mnn)
 
     def _answer(self, choice: _Choice, trace: Sequence[TraceLine]) -> Resolution:
         ours = self.fingerprints.get(choice.target.id)
