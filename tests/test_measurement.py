@@ -53,12 +53,6 @@ def test_gain_loss_and_tie(paired: float, gain: bool, loss: bool) -> None:
     assert (one.shows_gain, one.shows_loss) == (gain, loss)
 
 
-def test_the_figures_say_what_was_measured() -> None:
-    assert replace(ONE, paired=41.2, plain=45.0).figures == (
-        "measured on 2026-12-01: 41.2 tokens a second with it, 45.0 without: 0.92 times"
-    )
-
-
 def test_the_newest_of_the_pair_on_such_a_device() -> None:
     later = replace(ONE, paired=30.0, measured_at=ONE.measured_at + timedelta(days=1))
     others = [

@@ -411,6 +411,165 @@ def test_auto_never_fails_and_explains_itself(registry, target, device, there, r
     assert (resolution.settings.d == 0) == (resolution.draft is None and not resolution.lookup)
 
 
+REST = ("qwen3-8b", PACK)
+NEW, OLD = "3.6.1", "3.5.0"
+
+
+def answered(registry, profiles, draft="auto", mnn=NEW, target="qwen3-8b", overrides=None):
+    return resolve(
+        target,
+        registry=registry,
+        device=PHONE,
+        installed=installed(*REST, "qwen3-1.7b"),
+        measurements=profiles,
+        mnn=mnn,
+        draft=draft,
+        overrides=overrides,
+    )
+
+
+def test_a_measured_loss_turns_a_pairing_off_with_its_figures(registry) -> None:
+    slow = replace(measured(1.0, target="qwen3-8b"), plain=45.0, paired=41.2)
+    resolution = answered(registry, [slow])
+    assert chosen(resolution) == NO_DRAFT
+    assert resolution.rule is None
+    assert resolution.reason == (
+        f"no rule applies: {PACK} is slower here: 41.2 tokens a second with it, 45.0 without "
+        "(0.92 times), measured here on 2026-12-01"
+    )
+    asked = answered(registry, [slow], draft=PACK)
+    assert chosen(asked) == (PACK, True)
+    assert any("41.2 tokens a second with it, 45.0 without" in note for note in asked.notes)
+
+
+def test_a_measured_gain_is_told(registry) -> None:
+    fast = replace(measured(1.0), plain=32.4, paired=41.2)
+    resolution = answered(registry, [fast], target="qwen3-1.7b")
+    assert chosen(resolution) == (PACK, True)
+    assert any(
+        "41.2 tokens a second with it, 32.4 without (1.27 times)" in note
+        for note in resolution.notes
+    )
+
+
+def test_before_a_measurement_the_next_command_is_named(registry) -> None:
+    reason = answered(registry, [], target="qwen3-1.7b").reason
+    assert "tokforge bench qwen3-1.7b --save makes one" in reason
+    bare = resolve("qwen3-1.7b", registry=registry, device=PHONE).reason
+    assert "--save" not in bare
+
+
+def test_an_expired_measurement_is_told_and_counts_for_nothing(registry) -> None:
+    old = replace(measured(1.5), mnn=OLD)
+    resolution = answered(registry, [old], target="qwen3-1.7b")
+    assert chosen(resolution) == NO_DRAFT
+    assert "counts: measured with MNN 3.5.0, this is 3.6.1: measure again" in resolution.reason
+    slow = replace(measured(0.5, target="qwen3-8b"), mnn=OLD)
+    resolution = answered(registry, [slow])
+    assert chosen(resolution) == (PACK, True)
+    assert (
+        f"qwen3-8b with {PACK} was measured with MNN 3.5.0, this is 3.6.1: measure again"
+        in resolution.notes
+    )
+
+
+def test_where_the_draft_is_off_the_target_has_its_own_profile(registry) -> None:
+    slow = measured(0.5, target="qwen3-8b")
+    alone = replace(slow, draft=None, target_settings=Settings(threads=3), d=2, lookup=True)
+    resolution = answered(registry, [slow, alone])
+    assert chosen(resolution) == NO_DRAFT
+    assert (resolution.settings.target.threads, resolution.settings.d) == (3, 2)
+    # The settings of the registry for a pair are not those of the target alone.
+    assert resolution.settings.target.backend is None
+    resolution = answered(registry, [slow, replace(alone, lookup=False)])
+    assert chosen(resolution) == OFF
+    assert resolution.settings.d == 0
+    assert any("no gain here on 2026-12-01" in note for note in resolution.notes)
+    assert answered(registry, [replace(alone, lookup=False)], draft="lookup").lookup
+    assert not answered(registry, [replace(alone, lookup=True)], draft="none").lookup
+
+
+versions = st.sampled_from([NEW, OLD])
+settings = st.builds(
+    Settings,
+    threads=st.none() | st.integers(1, 8),
+    dynamic_option=st.none() | st.integers(0, 9),
+)
+profiles = st.builds(
+    Measurement,
+    device=st.sampled_from([PHONE, Device(Platform.ANDROID, "SM8650")]),
+    target=st.sampled_from([f"content of {name}" for name in ("qwen3-1.7b", "qwen3-8b")]),
+    draft=st.sampled_from([None, f"content of {PACK}"]),
+    mnn=versions,
+    plain=st.just(40.0),
+    paired=st.sampled_from([20.0, 39.1, 39.3, 40.0, 40.7, 40.9, 80.0]),
+    by=st.sampled_from(MeasuredBy),
+    measured_at=st.integers(1, 28).map(lambda day: datetime(2026, 11, day, tzinfo=UTC)),
+    lookup=st.sampled_from([None, True, False]),
+    target_settings=settings,
+    draft_settings=settings,
+    d=st.sampled_from([None, "auto", 3]),
+)
+
+
+def newest(found, target: str, draft: str | None, mnn: str) -> Measurement | None:
+    fitting = [
+        one
+        for one in found
+        if (one.device, one.target, one.draft, one.mnn)
+        == (PHONE, f"content of {target}", f"content of {draft}" if draft else None, mnn)
+    ]
+    return max(fitting, key=lambda one: one.measured_at, default=None)
+
+
+@given(
+    target=st.sampled_from(["qwen3-1.7b", "qwen3-8b"]),
+    found=st.lists(profiles, max_size=8, unique_by=lambda one: one.measured_at),
+    mnn=versions,
+    draft=st.sampled_from(["auto", "none", "lookup", PACK]),
+    flags=st.builds(Overrides, target=settings, draft=settings, d=st.sampled_from([None, 1])),
+    lookup=st.sampled_from([None, True, False]),
+)
+def test_what_was_measured_decides_where_it_counts(
+    registry, target, found, mnn, draft, flags, lookup
+) -> None:
+    flags = replace(flags, lookup=lookup)
+    resolution = answered(registry, found, draft, mnn, target, flags)
+    pair, alone = (newest(found, target, name, mnn) for name in (PACK, None))
+    paired = resolution.draft is not None
+    if draft == "auto":
+        ratio = pair.paired / pair.plain if pair else None
+        if target == "qwen3-1.7b":
+            assert paired == (ratio is not None and ratio > 1.02)
+        else:
+            assert paired == (ratio is None or ratio >= 0.98)
+    else:
+        assert paired == (draft == PACK)
+    counts = pair if paired else alone
+    if draft in {"none", "lookup"}:
+        assert resolution.lookup == (draft == "lookup")
+    else:
+        measured_lookup = counts.lookup if counts else None
+        wishes = [wish for wish in (lookup, measured_lookup, True) if wish is not None]
+        assert resolution.lookup == wishes[0]
+    neutral = [replace(measured(2.0, target=target), mnn=mnn)]
+    base = answered(registry, neutral, draft if paired else "none", mnn, target).settings
+    tuned = counts.target_settings if counts else Settings()
+    assert resolution.settings.target == flags.target.over(tuned).over(base.target)
+    if resolution.settings.draft:
+        assert base.draft is not None
+        tuned = counts.draft_settings if counts else Settings()
+        assert resolution.settings.draft == flags.draft.over(tuned).over(base.draft)
+    if not paired and not resolution.lookup:
+        assert resolution.settings.d == 0
+    else:
+        assert resolution.settings.d == (flags.d or (counts.d if counts else None) or "auto")
+    useless = [one for one in found if one not in (pair, alone)]
+    rest = answered(registry, [one for one in found if one not in useless], draft, mnn, target)
+    same = answered(registry, found, draft, mnn, target)
+    assert (chosen(rest), rest.settings) == (chosen(same), same.settings)
+
+
 def test_the_documents_examples_are_right(tmp_path: Path) -> None:
     root = Path(__file__).parent.parent
     text = (root / "docs" / "resolution.md").read_text(encoding="utf-8")

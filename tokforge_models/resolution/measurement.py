@@ -102,14 +102,6 @@ class Measurement:
         """Whether the pair was slower than the target alone, beyond a tie."""
         return self.ratio < 1 - TIE
 
-    @property
-    def figures(self) -> str:
-        """When it was measured and what came out, for people."""
-        return (
-            f"measured on {self.measured_at:%Y-%m-%d}: {self.paired:.1f} tokens a second with it, "
-            f"{self.plain:.1f} without: {self.ratio:.2f} times"
-        )
-
 
 def latest(
     measurements: Iterable[Measurement],

@@ -6,7 +6,8 @@ decides, and where none does the target runs without a draft. A draft that a use
 or refused, never silently exchanged.
 
 A rule applies where it names the target, all its conditions hold, the device meets its draft's
-needs, and, once both are installed, target and draft have one vocabulary.
+needs, and, once both are installed, target and draft have one vocabulary and no measurement here
+shows that the draft makes the target slower.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from tokforge_models.model_files.fingerprint import Fingerprint
 from tokforge_models.registry.pairing import Conditions, Rule, Statement
 from tokforge_models.registry.registry import Registry, unlisted
 from tokforge_models.resolution.compatibility import compatible, differences, rollback_fault
-from tokforge_models.resolution.measurement import Measurement, latest
+from tokforge_models.resolution.measurement import Measurement
+from tokforge_models.resolution.profiles import Profiles
 
 DraftLength = int | Literal["auto"]
 
@@ -47,11 +49,20 @@ class PairSettings:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the user asked for with flags; the strongest settings."""
+    """What was asked for; the strongest settings.
+
+    Attributes:
+        target: settings of the target.
+        draft: settings of the draft.
+        d: draft length.
+        lookup: whether drafts from the context are allowed, where no rule forbids them; None
+            leaves it to what was measured.
+    """
 
     target: Settings = field(default_factory=Settings)
     draft: Settings = field(default_factory=Settings)
     d: DraftLength | None = None
+    lookup: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +138,12 @@ def resolve(
         device=device,
         installed=installed or {},
         fingerprints=fingerprints or {},
-        measurements=tuple(measurements),
-        mnn=mnn,
+        profiles=Profiles(
+            tuple(measurements),
+            device,
+            mnn,
+            {id: bundle.content for id, bundle in (installed or {}).items()},
+        ),
         overrides=overrides or Overrides(),
     )
     bundle = case.find(target) if isinstance(target, str) else target
@@ -169,8 +184,7 @@ class _Case:
     device: Device
     installed: Mapping[str, Installed]
     fingerprints: Mapping[str, Fingerprint]
-    measurements: tuple[Measurement, ...]
-    mnn: str | None
+    profiles: Profiles
     overrides: Overrides
 
     def find(self, name: str) -> Bundle:
@@ -216,7 +230,8 @@ class _Case:
                 hint="leave out --draft lookup to run it with plain decoding",
             )
         choice = _Choice(target, reason="drafts from the context alone were asked for")
-        return self._answer(choice, self._bypassed("--draft lookup"))
+        asked = replace(self, overrides=replace(self.overrides, lookup=True))
+        return asked._answer(choice, self._bypassed("--draft lookup"))
 
     def with_draft(self, target: Bundle, draft: Bundle) -> Resolution:
         fault = self._needs_fault(draft) or self._content_fault(target, draft)
@@ -238,8 +253,8 @@ class _Case:
         return (
             (self._needs_fault(draft) if draft else None)
             or self._condition_fault(rule.when)
-            or (self._gain_fault(target, draft) if draft and rule.when.if_measured_faster else None)
             or (self._content_fault(target, draft) if draft else None)
+            or (self._speed_fault(rule, target, draft) if draft else None)
         )
 
     def _condition_fault(self, when: Conditions) -> str | None:
@@ -267,29 +282,18 @@ class _Case:
             )
         return None
 
-    def _gain_fault(self, target: Bundle, draft: Bundle) -> str | None:
-        measurement = self._measurement(target, draft)
-        if measurement is None:
-            return f"no measurement of {target.id} with {draft.id} on this device"
-        if not measurement.shows_gain:
-            return f"measured on this device: {measurement.ratio:.2f} times the plain speed"
-        return None
+    def _speed_fault(self, rule: Rule, target: Bundle, draft: Bundle) -> str | None:
+        judge = self.profiles.no_gain if rule.when.if_measured_faster else self.profiles.loss
+        return judge(target, draft)
 
     def _content_fault(self, target: Bundle, draft: Bundle) -> str | None:
         ours, theirs = self.fingerprints.get(target.id), self.fingerprints.get(draft.id)
         return compatible(ours, theirs) if ours and theirs else None
 
-    def _measurement(self, target: Bundle, draft: Bundle) -> Measurement | None:
-        ours, theirs = self.installed.get(target.id), self.installed.get(draft.id)
-        if ours is None or theirs is None:
-            return None
-        return latest(self.measurements, self.device, ours.content, theirs.content, self.mnn)
-
     def _answer(self, choice: _Choice, trace: Sequence[TraceLine]) -> Resolution:
-        ours = self.fingerprints.get(choice.target.id)
-        if ours and rollback_fault(ours):
-            choice = replace(choice, lookup=False)
         rule, draft = choice.rule, choice.draft
+        if not self._lookup_is_worth_it(choice):
+            choice = replace(choice, lookup=False)
         return Resolution(
             target=choice.target,
             draft=draft,
@@ -303,8 +307,18 @@ class _Case:
                 *self._target_notes(choice.target),
                 *(self._disagreements(rule) if rule else ()),
                 *(self._draft_notes(choice.target, draft) if draft else ()),
+                *self.profiles.notes(choice.target, draft),
             ),
         )
+
+    def _lookup_is_worth_it(self, choice: _Choice) -> bool:
+        """Unless the target cannot do it, or it was measured to be no gain."""
+        ours = self.fingerprints.get(choice.target.id)
+        if ours and rollback_fault(ours):
+            return False
+        profile = self.profiles.of(choice.target, choice.draft)
+        wishes = (self.overrides.lookup, profile.lookup if profile else None)
+        return next((wish for wish in wishes if wish is not None), True)
 
     def _published_here(self, draft: Bundle) -> bool:
         return draft.published_for is None or self.device.platform in draft.published_for
@@ -348,7 +362,7 @@ class _Case:
 
     def _settings(self, choice: _Choice) -> PairSettings:
         target, draft, rule = choice.target, choice.draft, choice.rule
-        measured = self._measurement(target, draft) if draft else None
+        measured = self.profiles.of(target, draft)
         advised = rule.target_settings if rule and draft and self._published_here(draft) else None
         ours = _layered(
             self.overrides.target,
@@ -357,8 +371,9 @@ class _Case:
             target.settings,
             self._own(target),
         )
+        lengths = (self.overrides.d, measured.d if measured else None)
+        d: DraftLength = next((length for length in lengths if length is not None), "auto")
         if draft is None:
-            d = self.overrides.d if self.overrides.d is not None else "auto"
             return PairSettings(ours, None, d if choice.lookup else 0)
         theirs = _layered(
             self.overrides.draft,
@@ -366,8 +381,6 @@ class _Case:
             draft.settings,
             self._own(draft),
         )
-        lengths = (self.overrides.d, measured.d if measured else None)
-        d = next((length for length in lengths if length is not None), "auto")
         return PairSettings(ours, theirs, d, draft.d)
 
     def _own(self, bundle: Bundle) -> Settings:
