@@ -13,26 +13,16 @@ import statistics
 from contextlib import ExitStack
 from pathlib import Path
 
-from tokforge_engine import GenerateOptions, ModelSpec, RuntimeSettings, Session
-from tokforge_engine.generation import Scored
-from tokforge_engine.scoring import divergence
+from tokforge_engine import GenerateOptions, ModelSpec, Result, RuntimeSettings, Session
+from tokforge_models.measuring.quality import PROMPTS, answer, distance, read_texts
 
-PROMPTS = (
-    "Explain how a bicycle stays upright.",
-    "Write a short letter to a friend about a day at the sea.",
-    "What are the steps to bake bread?",
-    "Describe a forest in autumn.",
-)
 TOKENS = 48
 
 
-def answer(session: Session, prompt: str) -> tuple[tuple[int, ...], float]:
-    """The ids of a plain answer, and its tokens a second."""
+def plain(session: Session, prompt: str) -> Result:
+    """A plain answer."""
     options = GenerateOptions(max_tokens=TOKENS, d=0, ignore_stop_tokens=True)
-    generation = session.generate(prompt, options)
-    for _ in generation:
-        pass
-    return generation.result.token_ids, generation.result.stats.tokens_per_second
+    return answer(session.generate, prompt, options)
 
 
 def main() -> None:
@@ -51,26 +41,23 @@ def main() -> None:
 
         reference = load(memory="normal")
         sessions = {option: load(memory="low", dynamic_option=option) for option in asked.options}
-        texts = {prompt: answer(reference, prompt)[0] for prompt in PROMPTS}
-        told: dict[int, list[Scored]] = {option: [] for option in sessions}
-        truth: list[Scored] = []
-        for prompt, ids in texts.items():
-            there = reference.score(prompt, ids)
-            truth += there
-            for option, session in sessions.items():
-                told[option] += session.score(prompt, ids, [each.ids for each in there])
+        answers = [(prompt, plain(reference, prompt).token_ids) for prompt in PROMPTS]
+        texts = read_texts(reference.score, answers)
+        far = {
+            option: distance(session.score, texts).divergence
+            for option, session in sessions.items()
+        }
         speeds: dict[int, list[float]] = {option: [] for option in sessions}
         for number in range(asked.rounds + 1):
             for option, session in sessions.items():
-                speed = answer(session, PROMPTS[number % len(PROMPTS)])[1]
-                speeds[option] += [speed] if number else []
+                result = plain(session, PROMPTS[number % len(PROMPTS)])
+                speeds[option] += [result.stats.tokens_per_second] if number else []
     print("| dynamic_option | tokens a second, plain | of option 0 | KL divergence, nats a token |")
     print("| --- | --- | --- | --- |")
     first = statistics.median(speeds[asked.options[0]])
     for option, each in speeds.items():
         speed = statistics.median(each)
-        far = divergence(truth, told[option])
-        print(f"| {option} | {speed:.0f} | {speed / first:.2f} | {far:.4f} |")
+        print(f"| {option} | {speed:.0f} | {speed / first:.2f} | {far[option]:.4f} |")
 
 
 if __name__ == "__main__":

@@ -15,17 +15,12 @@ from tokforge_models.cli.options import Draft, DraftLength, Json, Layers, Target
 from tokforge_models.errors import Refused
 
 if TYPE_CHECKING:
-    from tokforge_engine import Result, Sampling, Scored, Session
+    from tokforge_engine import Result, Sampling, Session
     from tokforge_engine.settings import Numerics
     from tokforge_models.cli.pair import Pair
     from tokforge_models.cli.world import Resolved, World
+    from tokforge_models.measuring.quality import Text
 
-_PROMPTS = (
-    "Tell me a short story about a cat.",
-    "List ten things that one finds in a kitchen.",
-    "Write a function that adds up the even numbers of a list.",
-    "Say it in other words: the ship left the harbour before the storm came.",
-)
 # Where auto would pick, it might pick nothing, and nothing would be compared.
 _LENGTHS: tuple[int | Literal["auto"], ...] = (2, 3, 5, "auto")
 _PROMISES: dict[Numerics, str] = {
@@ -166,8 +161,8 @@ class _Checker:
         self._sampling = sampling
         self._force = force
         self._quiet = quiet
-        # Each prompt with its plain text in the reference, as the reference reads it.
-        self._reference: list[tuple[str, tuple[Scored, ...]]] = []
+        # The plain texts of the reference.
+        self._texts: tuple[Text, ...] = ()
 
     def reports(self) -> list[ModeReport]:
         from tokforge_engine.settings import Numerics
@@ -185,37 +180,22 @@ class _Checker:
         return [found[mode] for mode in modes]
 
     def _report(self, mode: Numerics, pair: Pair) -> ModeReport:
-        from tokforge_engine.scoring import agreement, divergence, first_difference
+        from tokforge_engine.scoring import agreement, first_difference
+        from tokforge_models.measuring.quality import PROMPTS, distance, read_texts
 
         session = pair.session
-        plain = [self._answer(pair, prompt, 0) for prompt in _PROMPTS]
-        lengths = _LENGTHS if pair.d == "auto" else [pair.d] * len(_PROMPTS)
-        paired = [
-            self._answer(pair, prompt, d) for prompt, d in zip(_PROMPTS, lengths, strict=True)
-        ]
+        plain = [self._answer(pair, prompt, 0) for prompt in PROMPTS]
+        lengths = _LENGTHS if pair.d == "auto" else [pair.d] * len(PROMPTS)
+        paired = [self._answer(pair, prompt, d) for prompt, d in zip(PROMPTS, lengths, strict=True)]
         partings = [
             first_difference(one.token_ids, other.token_ids)
             for one, other in zip(plain, paired, strict=True)
         ]
-        read = [
-            each
-            for prompt, result in zip(_PROMPTS, plain, strict=True)
-            if result.token_ids
-            for each in session.score(prompt, result.token_ids)
+        answers = [
+            (prompt, result.token_ids) for prompt, result in zip(PROMPTS, plain, strict=True)
         ]
-        self._reference = self._reference or [
-            (prompt, session.score(prompt, result.token_ids))
-            for prompt, result in zip(_PROMPTS, plain, strict=True)
-            if result.token_ids
-        ]
-        here = [
-            each
-            for prompt, places in self._reference
-            for each in session.score(
-                prompt, [each.token for each in places], [each.ids for each in places]
-            )
-        ]
-        there = [each for _, places in self._reference for each in places]
+        read = read_texts(session.score, answers)
+        self._texts = self._texts or read
         drafted = sum(result.stats.drafted for result in paired)
         same = partings.count(None)
         return ModeReport(
@@ -223,8 +203,10 @@ class _Checker:
             same=same,
             of=len(partings),
             accepted=sum(result.stats.accepted for result in paired) / drafted if drafted else 0.0,
-            agreement=None if self._sampling.draws else agreement(read),
-            divergence=divergence(there, here),
+            agreement=None
+            if self._sampling.draws
+            else agreement([each for text in read for each in text.places]),
+            divergence=distance(session.score, self._texts).divergence,
             first_difference=self._difference(session, partings, plain, paired),
             promise=_PROMISES[mode],
             verdict=_verdict(mode, same, len(partings)),
@@ -232,12 +214,10 @@ class _Checker:
 
     def _answer(self, pair: Pair, prompt: str, d: int | Literal["auto"]) -> Result:
         from tokforge_engine import GenerateOptions
+        from tokforge_models.measuring.quality import answer
 
         options = GenerateOptions(max_tokens=self._tokens, d=d, sampling=self._sampling)
-        generation = pair.session.generate(prompt, options)
-        for _ in generation:
-            pass
-        return generation.result
+        return answer(pair.session.generate, prompt, options)
 
     def _difference(
         self,
@@ -247,6 +227,7 @@ class _Checker:
         paired: Sequence[Result],
     ) -> Difference | None:
         from tokforge_engine.scoring import gap
+        from tokforge_models.measuring.quality import PROMPTS
 
         for number, place in enumerate(partings):
             if place is None:
@@ -256,11 +237,11 @@ class _Checker:
                 if place == len(result.token_ids):
                     shown.append(TokenShown(None, None))
                     continue
-                *_, there = session.score(_PROMPTS[number], result.token_ids[: place + 1])
+                *_, there = session.score(PROMPTS[number], result.token_ids[: place + 1])
                 shown.append(TokenShown(there.token, there.text))
                 gaps.append(gap(there))
             ours, theirs = shown
-            return Difference(_PROMPTS[number], place, ours, theirs, gaps[0])
+            return Difference(PROMPTS[number], place, ours, theirs, gaps[0])
         return None
 
 
