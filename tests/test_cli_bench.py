@@ -14,6 +14,9 @@ from demo_pair import needs_mnn
 from measuring_kit import EXAMPLE
 from tokforge_models.cli.app import run
 from tokforge_models.measuring.document import as_document, read_report
+from tokforge_models.measuring.keeping import judge
+from tokforge_models.resolution.measurement import write_measurement
+from tokforge_models.store.measurements import Measurements
 
 TINY = ("--workload", "prose", "--workload", "code", "--max-tokens", "8", "-d", "2")
 
@@ -56,6 +59,29 @@ def test_a_bench_is_measured_kept_shown_and_compared(pair: Path, tmp_path: Path)
 
 
 @needs_mnn
+def test_what_was_found_is_saved_and_gone_by(pair: Path, tmp_path: Path) -> None:
+    ended = tokforge("bench", "demo-chat", *TINY, "--repetitions", "3", "--save", "--json")
+    assert ended.code == 0
+    alone, paired = ended.document["saved"]
+    assert (alone["draft"], paired["draft"]) == (None, "demo-draft")
+    kept = Measurements(pair / "measurements").read()
+    assert {str(path) for path in kept.measurements} == {
+        each["file"] for each in (alone, paired) if each["file"]
+    }
+    written = Path(alone["file"])
+    profile = kept.measurements[written]
+    assert profile.draft is None
+    assert profile.by == "bench"
+    assert profile.mnn == ended.document["mnn"]
+    file = tmp_path / "bench.json"
+    file.write_text(ended.out, encoding="utf-8")
+    again = judge(read_report(file))[0].profile
+    assert again is not None
+    assert write_measurement(again) == written.read_bytes()
+    assert run(["resolve", "demo-chat", "--draft", "none"]) == 0
+
+
+@needs_mnn
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
 def test_ctrl_c_keeps_what_was_measured(pair: Path) -> None:
     process = start("bench", "demo-chat", *TINY, "--repetitions", "1000", "--json")
@@ -89,6 +115,7 @@ def test_a_prompt_that_does_not_fit_is_told(pair: Path) -> None:
         ([], 2, "bench takes one thing"),
         (["demo-chat", "--read", "x.json"], 2, "bench takes one thing"),
         (["demo-chat", "--json", "--markdown"], 2, "one form"),
+        (["--read", "x.json", "--save"], 2, "--save keeps what a bench measures"),
         (["demo-chat", "--plot", "x.pdf"], 2, ".png or .svg"),
         (["demo-chat", "--workload", "poems"], 2, "no workload is called 'poems'"),
         (["demo-chat", "-d", "8"], 2, "less than or equal to 7"),

@@ -157,6 +157,11 @@ class Settings:
         }
         return replace(self, **missing)
 
+    def given(self) -> dict[str, str | int]:
+        """What is not None, by name."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if value is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from tokforge_engine import EngineError
     from tokforge_models.cli.measuring import Outcome
+    from tokforge_models.cli.world import World
+    from tokforge_models.measuring.keeping import Judged
     from tokforge_models.measuring.tables import Table
 
 _LENGTHS = (1, 2, 3, 4, 5, 6, 7)
@@ -100,6 +103,10 @@ def bench(
         tuple[Path, Path] | None,
         typer.Option(metavar="A B", help="Measure nothing: two such files side by side."),
     ] = None,
+    save: Annotated[
+        bool,
+        typer.Option("--save", help="Keep what was found, for `auto` to go by from now on."),
+    ] = False,
     json: Json = False,
 ) -> int:
     """Measure a target: plain, with each draft and length, with lookup, with auto."""
@@ -110,6 +117,8 @@ def bench(
 
     if sum(given is not None for given in (target, read, compare)) != 1:
         raise UsageError("bench takes one thing", expected="a TARGET, --read FILE or --compare A B")
+    if save and target is None:
+        raise UsageError("--save keeps what a bench measures", expected="a TARGET beside it")
     if json and as_markdown:
         raise UsageError("one result has one form", expected="--json or --markdown, not both")
     if plot is not None:
@@ -117,10 +126,11 @@ def bench(
     if compare is not None:
         _compare(*compare, json=json, as_markdown=as_markdown)
         return 0
-    if read is not None:
+    saved: Saved | None = None
+    if target is None:
+        assert read is not None
         outcome = Outcome(read_report(read), None)
     else:
-        assert target is not None
         asked = Asked(
             lengths=tuple(sorted(set(lengths))) or (_QUICK_LENGTHS if quick else _LENGTHS),
             workloads=chosen(workloads, quick=quick),
@@ -130,14 +140,43 @@ def bench(
             force=running.force,
         )
         world = World.open(layers)
-        overrides = overrides_of(running, "auto", samples=False)
+        # All is measured, also what an earlier measurement spoke against.
+        overrides = replace(overrides_of(running, "auto", samples=False), lookup=True)
         pairs = pairs_of(world, target, tuple(dict.fromkeys(drafts)), overrides)
         outcome = measure_pairs(world, pairs, asked)
+        if save:
+            saved = _save(world, target, outcome)
     if plot is not None:
         from tokforge_models.measuring.plot import draw
 
         draw(outcome.report, plot)
-    return _tell(outcome, json=json, as_markdown=as_markdown)
+    return _tell(outcome, saved, json=json, as_markdown=as_markdown)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was kept.
+
+    Attributes:
+        judged: what became of the target alone and of each pair.
+        files: where each was kept; None where it was not.
+        changes: what the target runs with otherwise from now on.
+    """
+
+    judged: tuple[Judged, ...]
+    files: tuple[Path | None, ...]
+    changes: tuple[str, ...]
+
+
+def _save(world: World, target: str, outcome: Outcome) -> Saved:
+    from tokforge_models.cli.saving import save_profiles
+    from tokforge_models.measuring.keeping import judge
+
+    judged = judge(outcome.report)
+    profiles = [each.profile for each in judged if each.profile]
+    files, changes = save_profiles(world, target, profiles)
+    rest = iter(files)
+    return Saved(judged, tuple(next(rest) if each.profile else None for each in judged), changes)
 
 
 def _check_plot(plot: Path, *, comparing: bool) -> None:
@@ -148,22 +187,43 @@ def _check_plot(plot: Path, *, comparing: bool) -> None:
     check_plot(plot)
 
 
-def _tell(outcome: Outcome, *, json: bool, as_markdown: bool) -> int:
-    """Print a bench, and how it ended if that was early."""
+def _tell(outcome: Outcome, saved: Saved | None, *, json: bool, as_markdown: bool) -> int:
+    """Print a bench, what was kept of it, and how it ended if that was early."""
     from tokforge_models.measuring import tables
     from tokforge_models.measuring.document import as_document
 
     report, stopped = outcome.report, outcome.stopped
     if json:
-        output.document({**as_document(report), **_error(stopped)})
+        output.document({**as_document(report), **_kept(saved), **_error(stopped)})
     else:
         _show(tables.headline(report), tables.tables(report), as_markdown=as_markdown)
+        if saved:
+            _tell_saved(report.target.id, saved)
     if isinstance(stopped, KeyboardInterrupt):
         raise output.Interrupted
     if stopped is not None:
         output.note(f"tokforge: {stopped.message}")
         return stopped.exit_code
     return 0
+
+
+def _kept(saved: Saved | None) -> dict[str, Any]:
+    if saved is None:
+        return {}
+    each = zip(saved.judged, saved.files, strict=True)
+    return {
+        "saved": [{"draft": one.draft, "file": file, "why": one.why} for one, file in each],
+        "changes": list(saved.changes),
+    }
+
+
+def _tell_saved(target: str, saved: Saved) -> None:
+    output.line()
+    for one, file in zip(saved.judged, saved.files, strict=True):
+        who = f"{target} with {one.draft}" if one.draft else target
+        output.line(f"{'saved' if file else 'not saved'}  {who}: {one.why}")
+    for change in saved.changes or ("nothing",):
+        output.line(f"changes  {change}")
 
 
 def _error(stopped: EngineError | KeyboardInterrupt | None) -> dict[str, dict[str, str]]:

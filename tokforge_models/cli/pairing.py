@@ -67,8 +67,7 @@ def _explain(resolution: Resolution) -> None:
     output.line(f"settings (d {settings.d}{advice})")
     for name, of_model in (("target", settings.target), ("draft", settings.draft)):
         if of_model:
-            known = {key: value for key, value in asdict(of_model).items() if value is not None}
-            listed = ", ".join(f"{key} {value}" for key, value in known.items())
+            listed = ", ".join(f"{key} {value}" for key, value in of_model.given().items())
             output.line(f"  {name:7} {listed}")
     output.line()
     output.line("rules, in order")

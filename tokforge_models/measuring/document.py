@@ -15,7 +15,8 @@
                           "speed": 41.2 or null, "ratio": 1.31 or null, "noisy": false}]}],
      "skipped": [{"workload", "why"}]}
 
-A bench that was stopped has ``"complete": false`` and the ``"error"`` that every document may have.
+A bench that was stopped has ``"complete": false`` and the ``"error"`` that every document may have;
+one that saved what it found, ``"saved"`` and ``"changes"``.
 A list has one value a repetition, those of `drafted` and `accepted` one a place in the draft.
 `name`, `speed`, `ratio` and `noisy` follow from the rest: they are written for readers, and when a
 document is read again they are made anew.
@@ -39,7 +40,6 @@ from tokforge_models.registry.schema import read_settings
 from tokforge_models.resolution.measurement import (
     content_fault,
     device_document,
-    given,
     read_d,
     time_fault,
 )
@@ -96,7 +96,7 @@ def _model(model: Model) -> dict[str, Any]:
     return {
         "id": model.id,
         "content": model.content,
-        "settings": given(asdict(model.settings)),
+        "settings": model.settings.given(),
     }
 
 
@@ -114,8 +114,9 @@ def read_report(path: Path) -> Report:
 def _report(fields: Fields) -> Report | None:
     for name in ("schema", "device", "target", "tokens", "repetitions", "pairs"):
         fields.require(name, "a value")
-    # Of a bench that was stopped; what it has is as good as any.
-    fields.node("error")
+    # Of a bench that was stopped, and what became of its profiles; the rest is as good as any.
+    for told in ("error", "saved", "changes"):
+        fields.node(told)
     fields.integer("schema", SCHEMA, SCHEMA)
     measured_at = fields.required_text("measured_at", time_fault)
     complete = fields.flag("complete")

@@ -18,7 +18,6 @@ it was measured with: another one has other kernels, and other costs.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -221,13 +220,14 @@ def write_measurement(measurement: Measurement) -> bytes:
             "paired": round(measurement.paired, 6),
             "lookup": measurement.lookup,
             "divergence": _rounded(measurement.divergence),
-            "settings": _given_or_none(
+            "settings": given(
                 {
-                    "target": _given_or_none(dataclasses.asdict(measurement.target_settings)),
-                    "draft": _given_or_none(dataclasses.asdict(measurement.draft_settings)),
+                    "target": measurement.target_settings.given() or None,
+                    "draft": measurement.draft_settings.given() or None,
                     "d": measurement.d,
                 }
-            ),
+            )
+            or None,
         }
     )
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
@@ -235,10 +235,6 @@ def write_measurement(measurement: Measurement) -> bytes:
 
 def _rounded(figure: float | None) -> float | None:
     return None if figure is None else round(figure, 6)
-
-
-def _given_or_none(values: Mapping[str, object]) -> dict[str, object] | None:
-    return given(values) or None
 
 
 def device_document(device: Device) -> dict[str, object]:

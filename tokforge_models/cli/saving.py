@@ -1,0 +1,60 @@
+"""Save what was measured, and tell what it changes about how a target runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tokforge_models.bundle import Settings
+from tokforge_models.cli.world import World
+from tokforge_models.resolution.measurement import Measurement
+from tokforge_models.resolution.resolution import Resolution
+from tokforge_models.store.measurements import Measurements
+
+UNSET = "as the bundle says"
+
+
+def save_profiles(
+    world: World, target: str, profiles: Iterable[Measurement]
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Save profiles of a target, and say what `auto` does otherwise from now on.
+
+    Args:
+        world: registry, store and device.
+        target: as the user named it.
+        profiles: to be saved.
+
+    Returns:
+        the files, and the changes, a sentence each.
+
+    Raises:
+        StorageError: the store cannot be written.
+    """
+    before = world.resolve(target).resolution
+    kept = Measurements(world.store.home / "measurements", world.store.disk)
+    files = tuple([kept.save(profile) for profile in profiles])
+    return files, changes(before, world.resolve(target).resolution)
+
+
+def changes(before: Resolution, after: Resolution) -> tuple[str, ...]:
+    """What a target runs with otherwise than before, a sentence each."""
+    old, new = _facts(before), _facts(after)
+    return tuple(
+        f"{what}: {old.get(what, UNSET)}, now {new.get(what, UNSET)}"
+        for what in dict.fromkeys((*old, *new))
+        if old.get(what) != new.get(what)
+    )
+
+
+def _facts(resolution: Resolution) -> dict[str, object]:
+    settings = resolution.settings
+    return {
+        "draft": resolution.draft.id if resolution.draft else "none",
+        "lookup": "allowed" if resolution.lookup else "off",
+        "d": settings.d,
+        **{f"{name} of the target": value for name, value in settings.target.given().items()},
+        **{
+            f"{name} of the draft": value
+            for name, value in (settings.draft or Settings()).given().items()
+        },
+    }
