@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import socket
 import threading
 import urllib.error
@@ -284,6 +286,119 @@ def test_paths_and_methods_that_are_not_there(url):
     assert (status, headers["allow"]) == (405, "POST")
     status, _, body = fetch(f"{url}/health", method="HEAD")
     assert (status, body) == (200, b"")
+
+
+PATHS = {
+    **dict.fromkeys(("/v1/models", "/v1/models/talker", "/pairing", "/metrics"), "GET, HEAD"),
+    **dict.fromkeys(("/health", "/openapi.json", "/docs", "/", "/page.js"), "GET, HEAD"),
+    **dict.fromkeys(("/v1/chat/completions", "/v1/completions"), "POST"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_path_says_which_methods_it_has(url, path):
+    for method in ("OPTIONS", "PUT", "DELETE", "get", "HEADX", *({"POST"} - {PATHS[path]})):
+        status, headers, _ = fetch(url + path, method=method)
+        assert (status, headers["allow"]) == (405, PATHS[path])
+    if PATHS[path] == "GET, HEAD":
+        read, head = (fetch(url + path, method=method) for method in ("GET", "HEAD"))
+        assert (head[0], head[2]) == (read[0], b"") == (200, b"")
+        assert head[1]["content-type"] == read[1]["content-type"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/..%2fapp.py", "/%2e%2e/app.py", "/..%5capp.py", "//page.js", "/page.js/", "/PAGE.JS"),
+        *("/page.js%00", "/%00", "/%ff", "/page/../page.js", "/index.html", "/v1%2fmodels"),
+        *("/v1/models/", "/v1/models/Talker", "/v1/models/talker/", "/v1/models/talker%00"),
+        *("/v1/models/%7Bmodel%7D", "/v1/models/../models/talker", "/HEALTH", "/health/"),
+    ],
+)
+def test_a_path_is_what_it_is_or_nothing(url, path):
+    if path == "/v1%2fmodels":
+        # An escape means the character that it stands for.
+        assert fetch(url + path)[0] == 200
+    else:
+        assert error_of(fetch(url + path))[0] == 404
+
+
+@pytest.mark.parametrize("path", ["talker", "t%61lker", "%74alker", "talker?x=1"])
+def test_a_model_is_found_however_its_name_is_escaped(url, path):
+    assert json.loads(fetch(f"{url}/v1/models/{path}")[2])["id"] == "talker"
+
+
+def test_a_body_in_another_encoding_is_refused(url, model):
+    body = gzip.compress(json.dumps({"model": "talker", "messages": HI}).encode())
+    path = f"{url}/v1/chat/completions"
+    status, error = error_of(fetch(path, body, content_encoding="gzip"))
+    assert (status, "without a content encoding" in error["message"]) == (415, True)
+    whole = {"model": "talker", "messages": HI}
+    assert fetch(path, whole, content_encoding="identity")[0] == 200
+
+
+def test_who_would_be_sent_away_is_not_read_first(model):
+    model.gate = threading.Event()
+    with listening_server(model, most_waiting=0) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+        first = threading.Thread(target=ask, args=(client,))
+        first.start()
+        while not model.asked:
+            pass
+        host, port = urlsplit(url)[1].split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
+                b"content-type: application/json\r\ncontent-length: 1000\r\n\r\n"
+            )
+            assert connection.recv(1000).split()[1] == b"429"
+        model.gate.set()
+        first.join()
+
+
+def test_a_fault_in_a_stream_that_was_begun_is_its_last_event(url, model, monkeypatch, caplog):
+    def broken(*_):
+        raise RuntimeError("the secret prompt")
+
+    monkeypatch.setattr(app.ChatReader, "finish", broken)
+    status, _, body = fetch(
+        f"{url}/v1/chat/completions", {"model": "talker", "messages": HI, "stream": True}
+    )
+    *_, last, end = body.decode().split("\n\n")
+    assert (status, end) == (200, "")
+    assert json.loads(last.removeprefix("data: "))["error"]["type"] == "server_error"
+    assert "RuntimeError at" in caplog.text
+    assert "secret" not in caplog.text + body.decode()
+
+
+def test_every_response_is_counted_by_a_path_of_ours(model):
+    with listening_server(model, access=Access(key="k")) as url:
+        for path in ("/", "/page.js", "/nowhere", "/secret?x", "/v1/models/secret", "/health"):
+            fetch(url + path)
+        fetch(f"{url}/health", host="evil.example")
+        fetch(f"{url}/page.js", method="POST")
+        counts = fetch(f"{url}/metrics", authorization="Bearer k")[2].decode()
+    line = re.compile(r'tokforge_responses_total{path="(.+)",status="(.+)"} (.+)')
+    told = [found.groups() for found in map(line.fullmatch, counts.splitlines()) if found]
+    assert sorted(told) == [
+        ("/", "200", "1.0"),
+        ("/health", "200", "1.0"),
+        ("/health", "403", "1.0"),
+        ("/page.js", "200", "1.0"),
+        ("/page.js", "405", "1.0"),
+        ("/v1/models/{model}", "401", "1.0"),
+        ("elsewhere", "404", "2.0"),
+    ]
+
+
+def test_a_page_that_a_browser_has_is_not_sent_again(url):
+    status, headers, body = fetch(f"{url}/page.js")
+    assert (status, bool(body)) == (200, True)
+    etag = headers["etag"]
+    for known in (etag, f"W/{etag}", f'"x", {etag}'):
+        status, headers, body = fetch(f"{url}/page.js", if_none_match=known)
+        assert (status, body, headers["etag"]) == (304, b"", etag)
+    assert fetch(f"{url}/page.js", if_none_match='"x"')[0] == 200
 
 
 def test_pages_of_other_origins_read_nothing_unless_they_may(model):

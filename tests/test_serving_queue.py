@@ -161,7 +161,7 @@ def test_what_the_engine_refuses_is_the_requests_fault(caplog):
             await read(queue.ask(CHAT, OPTIONS))
         assert "KeyError at " in caplog.text
         assert "secret" not in caplog.text
-        assert queue.healthy
+        assert queue.state == "ok"
 
     script = [
         [InvalidRequest("the prompt is too long")],
@@ -239,12 +239,66 @@ def test_a_pair_that_cannot_be_loaded_again_is_tried_with_each_request():
     async def play(queue):
         with pytest.raises(ShuttingDown, match="the disk is gone"):
             await read(queue.ask(CHAT, OPTIONS))
-        assert not queue.healthy
+        assert queue.state != "ok"
         assert queue.served.name == "talker"
         await read(queue.ask(CHAT, OPTIONS))
-        assert queue.healthy
+        assert queue.state == "ok"
 
     with_queue(play, open_pair=open_pair)
+
+
+@pytest.mark.parametrize(
+    "fault", [StorageError("the disk is gone"), OSError("secret"), KeyError("secret")]
+)
+def test_whatever_keeps_the_pair_from_being_loaded_again_leaves_nobody_waiting(fault, caplog):
+    tries = []
+
+    def open_pair():
+        tries.append(1)
+        if len(tries) in {2, 3}:
+            raise fault
+        return contextlib.nullcontext(served(ScriptedModel([[piece("a"), crash()]])))
+
+    async def play(queue):
+        first, second, third = (queue.ask(CHAT, OPTIONS) for _ in range(3))
+        with pytest.raises(Failed, match="SIGKILL"):
+            await read(first)
+        with pytest.raises(ShuttingDown, match="cannot be loaded"):
+            await read(second)
+        assert queue.state == "failed"
+        with pytest.raises(Failed, match="SIGKILL"):
+            await read(third)
+        await until(lambda: not queue.running)
+        assert queue.state == "ok"
+
+    with_queue(play, open_pair=open_pair)
+    assert "the models cannot be loaded" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_pair_that_is_loaded_while_the_queue_ends_is_closed_too():
+    loading, go_on, closed = threading.Event(), threading.Event(), []
+
+    @contextlib.contextmanager
+    def open_pair():
+        alive = loading.is_set()
+        if closed:
+            loading.set()
+            assert go_on.wait(20)
+        yield served(ScriptedModel(alive=alive))
+        closed.append(1)
+
+    async def play():
+        with Queue(open_pair, most_waiting=2, seconds=30.0) as queue:
+            queue.ask(CHAT, OPTIONS)
+            await until(loading.is_set)
+            assert queue.state == "loading"
+            await queue.stop()
+            assert queue.state == "stopping"
+            go_on.set()
+
+    asyncio.run(play())
+    assert closed == [1, 1]
 
 
 def test_the_end_is_told_to_all_who_are_here():
@@ -259,7 +313,7 @@ def test_the_end_is_told_to_all_who_are_here():
                 await read(ticket)
         with pytest.raises(ShuttingDown):
             queue.ask(CHAT, OPTIONS)
-        assert not queue.healthy
+        assert queue.state != "ok"
 
     model = ScriptedModel(gate=gate)
     with_queue(play, model)

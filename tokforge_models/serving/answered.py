@@ -263,7 +263,10 @@ class Pairing(Value):
 class Health(Value):
     """Whether requests are answered, and how many are here."""
 
-    status: Literal["ok", "loading"]
+    status: Annotated[
+        Literal["ok", "loading", "failed", "stopping"],
+        Field(description="failed: it could not be loaded again; each request is another try."),
+    ]
     running: int
     waiting: int
 

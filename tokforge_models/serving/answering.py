@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from tokforge_models.serving.errors import ApiError, ClientGone
+from tokforge_models.serving.errors import ApiError, ClientGone, own_fault
 from tokforge_models.serving.queue import Ended
 from tokforge_models.serving.reading import ChatReader, Reading, TextReader
 from tokforge_models.serving.telling import Clock
@@ -115,10 +115,11 @@ class Answer(Response):
                 if chunks:
                     await send(_body("".join(f"data: {each.to_json()}\n\n" for each in chunks)))
             await send(_body(_DONE))
-        except ApiError as failed:
-            if not begun:
+        except Exception as failed:
+            if not begun or isinstance(failed, ClientGone):
                 raise
-            await send(_body(f"data: {failed.document()}\n\n"))
+            error = failed if isinstance(failed, ApiError) else own_fault(failed)
+            await send(_body(f"data: {error.document()}\n\n"))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _chunks(self, event: Piece | Ended, clock: Clock) -> Sequence[Answered]:

@@ -14,21 +14,24 @@ from starlette.responses import Response
 from tokforge_models.serving import answered, asked, grammar
 from tokforge_models.serving.answering import Answer
 from tokforge_models.serving.checking import checked
-from tokforge_models.serving.errors import ApiError, NotAllowed, NotFound
+from tokforge_models.serving.errors import NotAllowed, NotFound
 from tokforge_models.serving.openapi import Operation, document, page
 from tokforge_models.serving.orders import chat_order, completion_order
 from tokforge_models.serving.page_files import PageFile, page_files
 from tokforge_models.serving.reading import ChatReader, TextReader
-from tokforge_models.serving.security import Access, Guard, check_key, read_json
+from tokforge_models.serving.security import Access, Bodies, Guard, check_key
 from tokforge_models.serving.telling import ChatTeller, CompletionTeller
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from tokforge_models.serving.metrics import Metrics
     from tokforge_models.serving.queue import Queue
 
 _TEXT = "text/plain; version=1.0.0; charset=utf-8"
+_MODELS = "/v1/models/"
+_MODEL = f"{_MODELS}{{model}}"
+_ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,10 @@ class App:
         self._metrics = metrics
         self._access = access
         self._max_tokens = max_tokens
+        self._bodies = Bodies()
         self._created = int(time.time())
         self._files: Mapping[str, PageFile] = page_files()
-        self._endpoints = {
+        self._endpoints: dict[tuple[str, str], Endpoint] = {
             (endpoint.operation.path, endpoint.operation.method): endpoint
             for endpoint in self._table()
         }
@@ -99,7 +103,7 @@ class App:
                 self._models,
             ),
             Endpoint(
-                Operation("GET", "/v1/models/{model}", "A model.", answered.ModelCard),
+                Operation("GET", _MODEL, "A model.", answered.ModelCard),
                 self._model,
             ),
             Endpoint(
@@ -129,50 +133,58 @@ class App:
             ApiError: it is not answered, and nothing was sent.
         """
         request = Request(scope, receive)
-        path, method = scope["path"], scope["method"].replace("HEAD", "GET")
+        path = self._known(scope["path"])
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        response = await self._respond(request, path, method)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request, path: str, method: str) -> Response:
         if method == "GET" and (file := self._files.get(path)):
-            await file.response()(scope, receive, send)
-            return
-        known = path
-        if path.startswith("/v1/models/"):
-            known = "/v1/models/{model}"
-        endpoint = self._endpoints.get((known, method))
+            return file.response(request.headers.get("if-none-match", ""))
+        endpoint = self._endpoints.get((path, method))
         if endpoint is None:
-            raise self._nothing_there(known)
+            raise self._nothing_there(path)
+        if not endpoint.open:
+            check_key(request.headers, self._access)
+        return await endpoint.handle(request)
 
-        async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._metrics.responded(known, int(str(message["status"])))
-            await send(message)
+    def responded(self, path: str, status: int) -> None:
+        """Count a response to a request for `path`."""
+        self._metrics.responded(self._known(path), status)
 
-        try:
-            if not endpoint.open:
-                check_key(request.headers, self._access)
-            response = await endpoint.handle(request)
-            await response(scope, receive, counted)
-        except ApiError as refused:
-            self._metrics.responded(known, refused.status)
-            raise
+    def _known(self, path: str) -> str:
+        """A path as the table has it: nothing that a client makes up is kept or counted."""
+        if path in self._files or any(path == known for known, _ in self._endpoints):
+            return path
+        return _MODEL if path.startswith(_MODELS) else _ELSEWHERE
 
     def _nothing_there(self, path: str) -> NotFound | NotAllowed:
         methods = [method for known, method in self._endpoints if known == path]
+        if path in self._files:
+            methods = ["GET"]
         if not methods:
             return NotFound("there is nothing at this path; /docs lists what there is")
         refused = NotAllowed(f"expected {' or '.join(methods)}")
-        refused.headers = {"allow": ", ".join(methods)}
+        allowed = [*methods, "HEAD"] if "GET" in methods else methods
+        refused.headers = {"allow": ", ".join(allowed)}
         return refused
 
     async def _chat(self, request: Request) -> Response:
-        wanted = checked(asked.ChatRequest, await read_json(request))
+        wanted = checked(asked.ChatRequest, await self._read(request))
         order = chat_order(wanted, self._queue.served, self._max_tokens)
         teller = ChatTeller(order, wanted.model)
         return Answer(self._queue, order, ChatReader(order.tools), teller, self._metrics)
 
     async def _completion(self, request: Request) -> Response:
-        wanted = checked(asked.CompletionRequest, await read_json(request))
+        wanted = checked(asked.CompletionRequest, await self._read(request))
         order = completion_order(wanted, self._queue.served, self._max_tokens)
         teller = CompletionTeller(order, wanted.model)
         return Answer(self._queue, order, TextReader(), teller, self._metrics)
+
+    async def _read(self, request: Request) -> bytes:
+        # Who would be sent away is not read first.
+        self._queue.check_room()
+        return await self._bodies.read_json(request)
 
     def _card(self) -> answered.ModelCard:
         return answered.ModelCard(
@@ -183,7 +195,7 @@ class App:
         return _json(answered.ModelList(object="list", data=[self._card()]))
 
     async def _model(self, request: Request) -> Response:
-        if request.url.path != f"/v1/models/{self._queue.served.name}":
+        if request.scope["path"] != f"{_MODELS}{self._queue.served.name}":
             raise NotFound("no such model here", param="model", code="model_not_found")
         return _json(self._card())
 
@@ -207,11 +219,11 @@ class App:
     async def _health(self, _request: Request) -> Response:
         queue = self._queue
         health = answered.Health(
-            status="ok" if queue.healthy else "loading",
+            status=queue.state,
             running=int(queue.running),
             waiting=queue.waiting,
         )
-        return _json(health, 200 if queue.healthy else 503)
+        return _json(health, 200 if health.status == "ok" else 503)
 
     async def _counts(self, _request: Request) -> Response:
         return Response(self._metrics.text(), media_type=_TEXT)
@@ -230,11 +242,12 @@ def _json(value: answered.Value, status: int = 200) -> Response:
 
 def build(queue: Queue, metrics: Metrics, access: Access, max_tokens: int) -> ASGIApp:
     """The whole application: who may ask, then what is asked."""
-    app: ASGIApp = Guard(App(queue, metrics, access, max_tokens), access)
+    app = App(queue, metrics, access, max_tokens)
+    guarded = Guard(app, access, app.responded)
     if not access.origins:
-        return app
+        return guarded
     return CORSMiddleware(
-        app,
+        guarded,
         allow_origins=access.origins,
         allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type"],

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import ClassVar
+
+_LOG = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
@@ -94,8 +97,16 @@ class TooLarge(ApiError):
     usual_code = "request_too_large"
 
 
+class HeadTooLarge(ApiError):
+    """The request's head is larger than this server reads."""
+
+    status = 431
+    type = "invalid_request_error"
+    usual_code = "request_too_large"
+
+
 class WrongType(ApiError):
-    """The body is not declared to be JSON."""
+    """The body is not declared to be plain JSON."""
 
     status = 415
     type = "invalid_request_error"
@@ -140,8 +151,16 @@ class ClientGone(Exception):
     """Nobody is there to be answered."""
 
 
-def place_of(fault: BaseException) -> str:
-    """The kind of a fault and where it arose, without its message, which may hold a prompt."""
+def own_fault(fault: Exception) -> Failed:
+    """What a request is told of a fault of our own.
+
+    Its kind and where it arose are logged; not its message, which may hold a prompt.
+    """
+    _LOG.error("fault: %s", _place_of(fault))
+    return Failed("the server met a fault of its own")
+
+
+def _place_of(fault: BaseException) -> str:
     trace = fault.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -27,15 +27,22 @@ class PageFile:
     Attributes:
         content: its bytes.
         media_type: by its name's ending.
+        etag: names this content.
     """
 
     content: bytes
     media_type: str
+    etag: str
 
-    def response(self) -> Response:
-        """As it is sent; a browser asks again each time, so an update is seen."""
-        etag = f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
-        headers = {"cache-control": "no-cache", "etag": etag}
+    def response(self, known: str) -> Response:
+        """As it is sent; a browser asks again each time, so an update is seen.
+
+        Args:
+            known: the request's If-None-Match.
+        """
+        headers = {"cache-control": "no-cache", "etag": self.etag}
+        if self.etag in [each.strip().removeprefix("W/") for each in known.split(",")]:
+            return Response(status_code=304, headers=headers)
         return Response(self.content, headers=headers, media_type=self.media_type)
 
 
@@ -45,7 +52,8 @@ def page_files(folder: Path = _FOLDER) -> dict[str, PageFile]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix in _TYPES:
             at = f"/{path.relative_to(folder).as_posix()}"
-            files["/" if at == "/index.html" else at] = PageFile(
-                path.read_bytes(), _TYPES[path.suffix]
-            )
+            content = path.read_bytes()
+            etag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+            file = PageFile(content, _TYPES[path.suffix], etag)
+            files["/" if at == "/index.html" else at] = file
     return files

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tokforge_engine import EngineCrashed, EngineError, Incompatible, InvalidRequest
 from tokforge_models.errors import TokforgeError
@@ -28,7 +28,7 @@ from tokforge_models.serving.errors import (
     QueueFull,
     ShuttingDown,
     TookTooLong,
-    place_of,
+    own_fault,
 )
 from tokforge_models.serving.served import Answer, Served
 
@@ -177,6 +177,7 @@ class Queue:
         self._current: Ticket | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
+        self._failed = False
         self._mean_seconds = 1.0
 
     def __enter__(self) -> Queue:
@@ -193,6 +194,8 @@ class Queue:
         # A model that still computes ends with its process.
         self._unload()
         self._thread.shutdown()
+        # One that was being loaded is loaded now.
+        self._unload()
 
     @property
     def served(self) -> Served:
@@ -201,9 +204,16 @@ class Queue:
         return self._told
 
     @property
-    def healthy(self) -> bool:
-        """Whether a request would be answered."""
-        return self._served is not None and not self._stopped
+    def state(self) -> Literal["ok", "loading", "failed", "stopping"]:
+        """Whether a request would be answered, and why not.
+
+        Where the pair could not be loaded again (failed), the next request is another try.
+        """
+        if self._stopped:
+            return "stopping"
+        if self._served is not None:
+            return "ok"
+        return "failed" if self._failed else "loading"
 
     @property
     def running(self) -> bool:
@@ -219,7 +229,23 @@ class Queue:
         """Take a place in the line.
 
         Raises:
-            QueueFull: there is none.
+            QueueFull, ShuttingDown: there is none.
+        """
+        self.check_room()
+        loop = asyncio.get_running_loop()
+        ticket = Ticket(chat, options, loop)
+        late = TookTooLong(f"the answer was not ready within {self._seconds:g} s")
+        ticket.timer = loop.call_later(self._seconds, self.cancel, ticket, late)
+        self._waiting.append(ticket)
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._work())
+        return ticket
+
+    def check_room(self) -> None:
+        """Whether there is a place in the line.
+
+        Raises:
+            QueueFull: all are taken.
             ShuttingDown: no more answers are begun.
         """
         if self._stopped:
@@ -231,14 +257,6 @@ class Queue:
                 "that may",
                 retry_after=max(1, min(_MOST_RETRY_SECONDS, round(seconds))),
             )
-        loop = asyncio.get_running_loop()
-        ticket = Ticket(chat, options, loop)
-        late = TookTooLong(f"the answer was not ready within {self._seconds:g} s")
-        ticket.timer = loop.call_later(self._seconds, self.cancel, ticket, late)
-        self._waiting.append(ticket)
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._work())
-        return ticket
 
     def cancel(self, ticket: Ticket, why: Exception) -> None:
         """End a ticket, whether it waits, runs or is over."""
@@ -294,8 +312,7 @@ class Queue:
         except EngineError as failed:
             ticket.tell(Failed(failed.message, code="engine_failed"))
         except Exception as fault:  # noqa: BLE001 - its request must hear of whatever it is
-            _LOG.error("fault in an answer: %s", place_of(fault))
-            ticket.tell(Failed("the server met a fault of its own"))
+            ticket.tell(own_fault(fault))
 
     def _run(self, ticket: Ticket) -> None:
         served = self._served
@@ -316,13 +333,20 @@ class Queue:
     def _load_again(self) -> Served:
         if self._stopped:
             raise ShuttingDown("the server is shutting down")
-        self._unload()
+        self._failed = False
         try:
+            self._unload()
             served = self._load()
         except (TokforgeError, EngineError) as error:
-            raise ShuttingDown(f"the models cannot be loaded: {error.message}") from None
-        self._on_restart()
-        return served
+            why = error.message
+        except Exception as fault:  # noqa: BLE001 - those who wait must hear of whatever it is
+            why = own_fault(fault).message
+        else:
+            self._on_restart()
+            return served
+        self._failed = True
+        _LOG.error("the models cannot be loaded: %s", why)
+        raise ShuttingDown(f"the models cannot be loaded: {why}")
 
     def _unload(self) -> None:
         self._served = None
