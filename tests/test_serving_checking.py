@@ -27,6 +27,32 @@ def test_several_alternatives_of_one_field_are_one_fault() -> None:
     assert fault.message.count("temperature") == 1
 
 
+def test_what_is_missing_is_said_in_words_of_ours() -> None:
+    fault = refused(b'{"messages": [{"role": "user"}]}')
+    assert "model: missing, but needed" in fault.message
+    assert "messages[0].content: missing, but needed" in fault.message
+    assert fault.param in {"model", "messages[0].content"}
+
+
+@pytest.mark.parametrize(
+    ("field", "most"), [("messages", 10_000), ("content", 1_000), ("logit_bias", 10_000)]
+)
+def test_a_list_is_only_so_long(field: str, most: int) -> None:
+    def body(count: int) -> bytes:
+        message = {"role": "user", "content": "a"}
+        messages = [message] * (count if field == "messages" else 1)
+        if field == "content":
+            messages = [{**message, "content": [{"type": "text", "text": "a"}] * count}]
+        bias = {str(token): 1 for token in range(count)} if field == "logit_bias" else None
+        return json.dumps({"model": "m", "messages": messages, "logit_bias": bias}).encode()
+
+    assert checked(ChatRequest, body(most)).model == "m"
+    fault = refused(body(most + 1))
+    assert fault.param is not None
+    assert field in fault.param
+    assert f"at most {most} items" in fault.message
+
+
 def test_many_faults_are_told_in_part_and_the_body_is_parsed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -45,6 +45,45 @@ def follows(text, rules):
     return matcher.try_consume_tokens(data) == len(data) and matcher.is_accepting()
 
 
+def wide(count):
+    return {"type": "object", "properties": {f"p{place}": {} for place in range(count)}}
+
+
+def patterns(count):
+    return {"patternProperties": {f"^{place}:": {} for place in range(count)}}
+
+
+@pytest.mark.parametrize(
+    ("most", "least", "expected"),
+    [
+        (wide(1000), wide(1001), "at most 1,000 properties"),
+        ({"anyOf": [wide(1000)] * 2}, {"anyOf": [{}, wide(1001)]}, "at most 1,000 properties"),
+        (patterns(16), patterns(17), "16 patternProperties, got 17"),
+        ({"enum": [*range(9_000)]}, {"enum": [*range(100_000)]}, "131,072 characters together"),
+        ({"const": "x" * 130_000}, {"const": "x" * 132_000}, "131,072 characters together"),
+    ],
+)
+def test_a_schema_that_takes_long_to_check_is_refused_before(monkeypatch, most, least, expected):
+    assert grammar_of(wants(response_format=schema(most)))
+    monkeypatch.setattr(
+        llguidance.LLMatcher, "validate_grammar_with_warnings", pytest.fail, raising=True
+    )
+    with pytest.raises(BadRequest, match=expected) as refused:
+        grammar_of(wants(response_format=schema(least)))
+    assert refused.value.param == "response_format.json_schema.schema"
+
+
+def test_the_schemas_of_all_functions_count_together():
+    large = {"const": "x" * 100_000}
+    tools = [{"type": "function", "function": {"name": name, "parameters": large}} for name in "ab"]
+    assert grammar_of(wants(tools=tools[:1], tool_choice="required"))
+    # A model that may call what it likes is held to no schema.
+    assert grammar_of(wants(tools=tools)) is None
+    with pytest.raises(BadRequest, match="together, got 200,") as refused:
+        grammar_of(wants(tools=tools, tool_choice="required"))
+    assert refused.value.param == "tools[1].function.parameters"
+
+
 def test_any_text_needs_no_grammar():
     assert grammar_of(wants()) is None
     assert grammar_of(wants(response_format={"type": "text"})) is None

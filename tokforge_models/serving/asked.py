@@ -16,6 +16,10 @@ from tokforge_engine.settings import MAX_D
 
 _MOST_TOKENS = 1_000_000
 _MOST_STOPS = 16
+# Far more than a context holds; each costs more than its text.
+_MOST_MESSAGES = 10_000
+_MOST_PARTS = 1_000
+_MOST_BIASED = 10_000
 
 Zero = Annotated[float, Field(ge=0, le=0, description="Only 0: it is not supported.")]
 
@@ -37,7 +41,7 @@ class TextPart(Strict):
     text: str
 
 
-Text = str | Annotated[list[TextPart], Field(min_length=1)]
+Text = str | Annotated[list[TextPart], Field(min_length=1, max_length=_MOST_PARTS)]
 
 
 class FunctionCall(Strict):
@@ -78,7 +82,7 @@ class AssistantMessage(Strict):
     reasoning_content: Annotated[
         str | None, Field(description="Extension: what was thought, as an answer gives it.")
     ] = None
-    tool_calls: Annotated[list[ToolCall], Field(min_length=1)] | None = None
+    tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=_MOST_PARTS)] | None = None
     refusal: None = None
     annotations: None = None
     audio: None = None
@@ -201,7 +205,9 @@ class Request(Strict):
                 Annotated[str, Field(pattern=r"^[0-9]{1,9}$")],
                 Annotated[float, Field(ge=-100, le=100)],
             ],
-            Field(description="Token ids, and what is added to their logits."),
+            Field(
+                max_length=_MOST_BIASED, description="Token ids, and what is added to their logits."
+            ),
         ]
         | None
     ) = None
@@ -237,7 +243,7 @@ class Request(Strict):
 class ChatRequest(Request):
     """`POST /v1/chat/completions`."""
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=_MOST_MESSAGES)]
     max_completion_tokens: Annotated[int, Field(ge=1, le=_MOST_TOKENS)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None

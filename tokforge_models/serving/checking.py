@@ -18,6 +18,7 @@ _MOST_FAULTS = 10
 _COUNTED_ONLY = 1000
 _LONGEST_NAME = 64
 _UNKNOWN = "unknown or not supported"
+_OURS = {"extra_forbidden": _UNKNOWN, "missing": "missing, but needed"}
 
 
 def checked(kind: type[Asked], body: bytes) -> Asked:
@@ -44,7 +45,7 @@ def checked(kind: type[Asked], body: bytes) -> Asked:
         path = _path(error["loc"], value)
         if path not in faults and len(faults) == _MOST_FAULTS:
             break
-        what = _UNKNOWN if error["type"] == "extra_forbidden" else error["msg"]
+        what = _OURS.get(error["type"], error["msg"])
         said = faults.setdefault(path, [])
         if what not in said:
             said.append(what)

@@ -20,6 +20,10 @@ from tokforge_models.serving.asked import (
 )
 from tokforge_models.serving.errors import BadRequest
 
+# What checking a schema costs grows with the square of an object's width, or faster.
+_MOST_CHARACTERS = 128 * 2**10
+_MOST_PROPERTIES = 1000
+_MOST_PATTERNS = 16
 # Else a model that likes blanks writes them until its tokens are used up.
 _COMPACT = {"whitespace_flexible": False}
 
@@ -72,10 +76,10 @@ def _wanted_calls(request: ChatRequest) -> Sequence[FunctionSpec]:
 
 
 def _calls(functions: Sequence[FunctionSpec], *, several: bool) -> str:
-    calls = []
+    calls: list[str] = []
     for place, function in enumerate(functions):
         arguments = function.parameters or {"type": "object"}
-        rule = _json(arguments, f"tools[{place}].function.parameters")
+        rule = _json(arguments, f"tools[{place}].function.parameters", before=sum(map(len, calls)))
         head = json.dumps('{"name": ' + json.dumps(function.name) + ', "arguments": ')
         calls.append(f'{head} {rule} "}}"')
     more = ' ("\\n" call)*' if several else ""
@@ -86,8 +90,8 @@ def _calls(functions: Sequence[FunctionSpec], *, several: bool) -> str:
     )
 
 
-def _json(schema: dict[str, Any], param: str) -> str:
-    """A rule for JSON by a schema, checked."""
+def _json(schema: dict[str, Any], param: str, *, before: int = 0) -> str:
+    """A rule for JSON by a schema, checked; with those before, it may be only so long."""
     if not available():
         raise BadRequest(
             "llguidance is not installed in this server, which is needed for this: "
@@ -100,6 +104,13 @@ def _json(schema: dict[str, Any], param: str) -> str:
         rule = "%json " + json.dumps({**schema, "x-guidance": _COMPACT}, allow_nan=False)
     except ValueError:
         raise BadRequest("a schema holds a number that is none in JSON", param=param) from None
+    if before + len(rule) > _MOST_CHARACTERS:
+        raise BadRequest(
+            f"the schemas of a request may have {_MOST_CHARACTERS:,} characters together, "
+            f"got {before + len(rule):,}",
+            param=param,
+        )
+    _check_width(schema, param)
     wrong, said = LLMatcher.validate_grammar_with_warnings(f"start: {rule}")
     if wrong:
         reason = said[0].partition("\n")[0].partition("failed to compile JSON schema: ")
@@ -107,3 +118,20 @@ def _json(schema: dict[str, Any], param: str) -> str:
             f"the schema cannot be honoured: {(reason[2] or reason[0])[:300]}", param=param
         )
     return rule
+
+
+def _check_width(value: Any, param: str, most: int = _MOST_PROPERTIES) -> None:
+    """Refuse what would take long to check."""
+    if isinstance(value, dict):
+        if len(value) > most:
+            raise BadRequest(
+                f"the schema is too wide: expected at most {_MOST_PROPERTIES:,} properties of an "
+                f"object and {_MOST_PATTERNS} patternProperties, got {len(value):,}",
+                param=param,
+            )
+        for key, each in value.items():
+            narrow = key == "patternProperties"
+            _check_width(each, param, _MOST_PATTERNS if narrow else _MOST_PROPERTIES)
+    elif isinstance(value, list):
+        for each in value:
+            _check_width(each, param)
