@@ -18,7 +18,7 @@ from tokforge_engine.messages import BadMessage, Cancel, Generate, Part, Phase, 
     "message",
     [
         Generate(3, (Message("user", "schöne Grüße"),), GenerateOptions(stop=("x",))),
-        Part(3, Piece((Run("te", "draft"), Run("xt", None)), (Token(5, "draft"), Token(6)))),
+        Part(3, ("te", "xt"), ("draft", None), (5, 6), ("draft", None), (), 4, 2),
         Cancel(3),
         Phase("loading"),
     ],
@@ -29,6 +29,12 @@ def test_comes_back_as_it_went(message):
     write(stream, message)
     stream.seek(0)
     assert [read(stream), read(stream), read(stream)] == [message, message, None]
+
+
+def test_a_part_is_put_together_again():
+    part = Part(3, ("te", "xt"), ("draft", None), (5, 6), ("draft", None), (), 4, 2)
+    runs, tokens = (Run("te", "draft"), Run("xt", None)), (Token(5, "draft"), Token(6))
+    assert part.piece == Piece(runs, tokens, drafted=4, accepted=2)
 
 
 def test_a_stream_that_ends_within_a_frame_has_ended():

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokforge_engine.decoding import Token
+from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.generation import Run
 from tokforge_engine.pieces import Pieces
 from tokforge_engine.statistics import Tally
@@ -17,13 +18,14 @@ def clock(monkeypatch):
     return now
 
 
-def sent_by(steps, clock):
+def sent_by(steps, clock, stop=()):
     sent = []
-    pieces = Pieces(7, sent.append, Tally())
-    for seconds, text, by in steps:
+    texts = [text.encode() for _, text, _ in steps]
+    pieces = Pieces(7, sent.append, Tally(), Detokenizer(texts.__getitem__, stop))
+    for place, (seconds, _, by) in enumerate(steps):
         clock[0] += seconds
-        pieces.add(text, Token(1, by))
-    pieces.flush()
+        pieces.add(Token(place, by))
+    pieces.finish()
     assert {part.request for part in sent} <= {7}
     assert pieces.text == "".join(part.piece.text for part in sent)
     return [part.piece for part in sent]

@@ -157,8 +157,7 @@ class Pair:
         if self._draft is not None:
             self._draft.on_read = partial(self._draft_reads, self._draft.name, cancelled)
         text = Detokenizer(target.token_bytes, options.stop)
-        said = Detokenizer(target.token_bytes)
-        pieces = Pieces(order.request, self._send, tally)
+        pieces = Pieces(order.request, self._send, tally, text)
         finish_reason: FinishReason = "length"
         tokens = decode(
             target,
@@ -170,7 +169,6 @@ class Pair:
             choose=choose,
         )
         ids: list[int] = []
-        whole: list[str] = []
         try:
             for token in tokens:
                 if cancelled():
@@ -179,17 +177,15 @@ class Pair:
                     finish_reason = "stop"
                     break
                 ids.append(token.id)
-                whole.append(said.add(token.id))
-                logprobs = recorder.recorded[len(ids) - 1] if recorder else None
-                pieces.add(text.add(token.id), token, logprobs)
-                if text.stopped:
+                pieces.add(token, recorder.recorded[len(ids) - 1] if recorder else None)
+                if pieces.stopped:
                     finish_reason = "stop"
                     break
         finally:
             tokens.close()
-            self._conversation.answered("".join(whole) + said.finish(), ids)
-        pieces.add(text.finish())
-        pieces.flush()
+            said = b"".join(map(target.token_bytes, ids))
+            self._conversation.answered(said.decode(errors="replace"), ids)
+        pieces.finish()
         result = Result(
             text=pieces.text,
             token_ids=tuple(ids),

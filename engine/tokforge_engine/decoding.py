@@ -94,8 +94,9 @@ def decode(
             block, kept, by = accepted.tokens, accepted.kept, draft.by
             policy.verified(len(draft.tokens), verifying.seconds)
             tally.round(draft, kept)
-            with tally.timed("rollback"):
-                _roll_back(target, policy, len(context) + kept)
+            if draft.tokens or draft.forwards:
+                with tally.timed("rollback"):
+                    _roll_back(target, policy, len(context) + kept)
     finally:
         with tally.timed("rollback"):
             _roll_back(target, policy, len(prompt) + max(emitted - 1, 0))

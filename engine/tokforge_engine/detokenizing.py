@@ -27,6 +27,11 @@ class Detokenizer:
         self.stopped = False
         """Whether a stop text was met; ids added after it have no effect."""
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether any text ends the answer."""
+        return bool(self._stop)
+
     def add(self, token: int) -> str:
         """Text that has become certain with this id; often empty."""
         return self._release(self._decoder.decode(self._token_bytes(token)))

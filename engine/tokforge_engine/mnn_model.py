@@ -76,6 +76,7 @@ class MnnModel:
         self._cached = 0
         self._context_length = bundle.context_length or context_length
         self._texts: dict[int, bytes] = {}
+        self._stops: dict[int, bool] = {}
         self._vocabulary = 1
         self._vocabulary = self._forward([0], decoding=True).shape[1]
         # An id beyond the embedding's end would be read from whatever lies behind it.
@@ -200,8 +201,10 @@ class MnnModel:
 
     def is_stop(self, token: int) -> bool:
         """Whether the bundle's tokenizer lists `token` among those that end an answer."""
-        self._mnn.set_context({"current_token": token})
-        return bool(self._mnn.stoped())
+        if (stops := self._stops.get(token)) is None:
+            self._mnn.set_context({"current_token": token})
+            stops = self._stops[token] = bool(self._mnn.stoped())
+        return stops
 
     def token_bytes(self, token: int) -> bytes:
         """UTF-8 bytes of a token, perhaps a part of a character; empty for padding."""

@@ -6,34 +6,45 @@ import time
 from collections.abc import Callable
 
 from tokforge_engine.decoding import Token
-from tokforge_engine.generation import Piece, Run, TokenLogprobs
+from tokforge_engine.detokenizing import Detokenizer
+from tokforge_engine.generation import TokenLogprobs
 from tokforge_engine.messages import Part, Report
 from tokforge_engine.statistics import Tally
 
 Send = Callable[[Report], None]
 
-# After the first, pieces go out at most this often: people do not see more, and each costs a
-# message and a switch of processes.
-_PIECE_SECONDS = 0.025
+# After the first, pieces go out at most this often, as often as films show pictures: people do not
+# see more, and each costs a message and a switch of processes.
+_PIECE_SECONDS = 0.04
 
 
 class Pieces:
-    """Collects what is certain and sends it, the first at once.
+    """Collects tokens and sends them with what they say, the first at once.
+
+    Tokens become text where a piece goes out, several in a row: after each forward of a model this
+    code would be cold in the processor's caches, and take five times as long. Where a text may end
+    the answer, each becomes text as it comes.
 
     Args:
         request: whose answer it is.
         send: takes reports.
         tally: counts what was drafted so far.
+        text: makes text of ids.
     """
 
-    def __init__(self, request: int, send: Send, tally: Tally) -> None:
+    def __init__(self, request: int, send: Send, tally: Tally, text: Detokenizer) -> None:
         self._request = request
         self._send = send
         self._tally = tally
+        self._detokenizer = text
         self._sent_at = float("-inf")
-        self._runs: list[Run] = []
-        self._tokens: list[Token] = []
+        self._texts: list[str] = []
+        self._texts_by: list[str | None] = []
+        self._ids: list[int] = []
+        self._ids_by: list[str | None] = []
         self._logprobs: list[TokenLogprobs] = []
+        # How many of these ids have become text.
+        self._said = 0
         self._sent: list[str] = []
 
     @property
@@ -41,34 +52,57 @@ class Pieces:
         """What was sent."""
         return "".join(self._sent)
 
-    def add(
-        self, text: str, token: Token | None = None, logprobs: TokenLogprobs | None = None
-    ) -> None:
-        """Take what became certain with a token, and what is known of the token."""
-        by = token.drafted_by if token else None
-        if text and self._runs and self._runs[-1].drafted_by == by:
-            self._runs[-1] = Run(self._runs[-1].text + text, by)
-        elif text:
-            self._runs.append(Run(text, by))
-        if token:
-            self._tokens.append(token)
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop text was met."""
+        return self._detokenizer.stopped
+
+    def add(self, token: Token, logprobs: TokenLogprobs | None = None) -> None:
+        """Take a token, and what is known of it."""
+        self._ids.append(token.id)
+        self._ids_by.append(token.drafted_by)
         if logprobs:
             self._logprobs.append(logprobs)
+        if self._detokenizer.may_stop:
+            self._say()
         if time.monotonic() - self._sent_at >= _PIECE_SECONDS:
-            self.flush()
+            self._flush()
 
-    def flush(self) -> None:
-        """Send what was collected."""
-        if self._runs or self._tokens:
-            so_far = self._tally.statistics()
-            piece = Piece(
-                tuple(self._runs),
-                tuple(self._tokens),
+    def finish(self) -> None:
+        """Send the rest; no token follows."""
+        self._say()
+        self._add(self._detokenizer.finish(), None)
+        self._flush()
+
+    def _say(self) -> None:
+        """Make text of the ids that came since."""
+        for place in range(self._said, len(self._ids)):
+            self._add(self._detokenizer.add(self._ids[place]), self._ids_by[place])
+        self._said = len(self._ids)
+
+    def _add(self, text: str, by: str | None) -> None:
+        if text and self._texts and self._texts_by[-1] == by:
+            self._texts[-1] += text
+        elif text:
+            self._texts.append(text)
+            self._texts_by.append(by)
+
+    def _flush(self) -> None:
+        self._say()
+        if not self._texts and not self._ids:
+            return
+        self._send(
+            Part(
+                self._request,
+                *(tuple(self._texts), tuple(self._texts_by)),
+                *(tuple(self._ids), tuple(self._ids_by)),
                 tuple(self._logprobs),
-                so_far.drafted,
-                so_far.accepted,
+                self._tally.drafted,
+                self._tally.accepted,
             )
-            self._send(Part(self._request, piece))
-            self._sent.append(piece.text)
-            self._runs, self._tokens, self._logprobs = [], [], []
-            self._sent_at = time.monotonic()
+        )
+        self._sent += self._texts
+        for sent in (self._texts, self._texts_by, self._ids, self._ids_by, self._logprobs):
+            sent.clear()
+        self._said = 0
+        self._sent_at = time.monotonic()

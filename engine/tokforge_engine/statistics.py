@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tokforge_engine.policy import Draft
 
@@ -88,21 +88,21 @@ class Statistics:
 
 
 class Stopwatch:
-    """A ``with`` block's time, charged to an activity; three of them are in each round.
+    """The time of ``with`` blocks; three of them are in each round.
+
+    Args:
+        clock: seconds from any fixed point, monotonic.
 
     Attributes:
-        seconds: what the block took, once it is over.
+        seconds: what the last block took, once it is over.
+        total: what all of them took.
     """
 
-    __slots__ = ("_activity", "_began", "_clock", "_totals", "seconds")
+    __slots__ = ("_began", "_clock", "seconds", "total")
 
-    def __init__(
-        self, clock: Callable[[], float], totals: dict[Activity, float], activity: Activity
-    ) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._totals = totals
-        self._activity: Activity = activity
-        self._began = self.seconds = 0.0
+        self._began = self.seconds = self.total = 0.0
 
     def __enter__(self) -> Stopwatch:
         self._began = self._clock()
@@ -110,7 +110,7 @@ class Stopwatch:
 
     def __exit__(self, *_: object) -> None:
         self.seconds = self._clock() - self._began
-        self._totals[self._activity] += self.seconds
+        self.total += self.seconds
 
 
 class Tally:
@@ -123,9 +123,8 @@ class Tally:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._began = clock()
-        self._seconds: dict[Activity, float] = dict.fromkeys(
-            ("prefill", "draft", "verify", "rollback"), 0.0
-        )
+        activities: tuple[Activity, ...] = get_args(Activity)
+        self._watches = {activity: Stopwatch(clock) for activity in activities}
         self._drafted: list[int] = []
         self._accepted: list[int] = []
         self._by_drafter: dict[str, tuple[int, int]] = {}
@@ -136,7 +135,7 @@ class Tally:
 
     def timed(self, activity: Activity) -> Stopwatch:
         """Charge the time of a ``with`` block to `activity`."""
-        return Stopwatch(self._clock, self._seconds, activity)
+        return self._watches[activity]
 
     def prompt(self, *, reused: int, prefilled: int, forgotten: int) -> None:
         """What the cache was worth to this request."""
@@ -158,6 +157,16 @@ class Tally:
         for position in range(kept):
             self._accepted[position] += 1
 
+    @property
+    def drafted(self) -> int:
+        """Guesses that were verified so far."""
+        return sum(self._drafted)
+
+    @property
+    def accepted(self) -> int:
+        """How many of them the target agreed with."""
+        return sum(self._accepted)
+
     def emit(self) -> None:
         """Count one token that is about to be handed out."""
         self._emitted += 1
@@ -167,8 +176,8 @@ class Tally:
         total = self._clock() - self._began
         return Statistics(
             rounds=self._rounds,
-            drafted=sum(self._drafted),
-            accepted=sum(self._accepted),
+            drafted=self.drafted,
+            accepted=self.accepted,
             draft_forwards=self._draft_forwards,
             drafters=tuple(
                 DrafterCount(name, *counts) for name, counts in self._by_drafter.items()
@@ -179,9 +188,9 @@ class Tally:
             prefilled=self._prompt[1],
             forgotten=self._prompt[2],
             emitted=self._emitted,
-            prefill_seconds=self._seconds["prefill"],
-            draft_seconds=self._seconds["draft"],
-            verify_seconds=self._seconds["verify"],
-            rollback_seconds=self._seconds["rollback"],
-            other_seconds=total - sum(self._seconds.values()),
+            prefill_seconds=self._watches["prefill"].total,
+            draft_seconds=self._watches["draft"].total,
+            verify_seconds=self._watches["verify"].total,
+            rollback_seconds=self._watches["rollback"].total,
+            other_seconds=total - sum(watch.total for watch in self._watches.values()),
         )
