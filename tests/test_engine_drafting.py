@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from itertools import islice
 
 import pytest
@@ -95,7 +96,8 @@ def test_a_score_compares_first_guesses_with_what_was_emitted():
     context[90] = 7
     agreed = DraftModel(model, 50).score(context, 60.0)[::-1]
     assert len(agreed) == SCORED
-    assert {sure for sure, _ in agreed} == {0}
+    # All 50 tokens are nearly as likely.
+    assert {sure for sure, _ in agreed} == {1}
     # Neither the odd token nor the one after it follows from its predecessor.
     assert [place for place, (_, kept) in enumerate(agreed, 100 - SCORED) if not kept] == [90, 91]
     assert model.widths == [SCORED]
@@ -127,10 +129,19 @@ def test_after_a_score_it_reads_the_context_again():
 
 
 @pytest.mark.parametrize(
-    ("gap", "degree"), [(0.0, 1), (1.0, 3), (2.0, 4), (3.0, 5), (5.0, 7), (1000.0, 7)]
+    ("near", "degree"),
+    [(1, 7), (2, 6), (3, 5), (4, 5), (5, 4), (8, 3), (13, 2), (25, 1), (60, 0), (99, 0)],
 )
-def test_it_is_the_surer_the_likelier_its_guess(gap, degree):
-    # The probability of the first of four tokens: 1 / (1 + 3 exp(-gap)).
-    drafter = DraftModel(ToyModel(4, lambda ids: [gap, 0.0, 0.0, 0.0]), 4)
+def test_it_is_the_surer_the_fewer_tokens_are_nearly_as_likely(near, degree):
+    logits = [9.0, *[6.0] * (near - 1), *[5.0] * (100 - near)]
+    drafter = DraftModel(ToyModel(100, lambda ids: logits), 100)
     assert propose(drafter, [1], 1) == [0]
     assert drafter.sure() == degree
+
+
+@pytest.mark.parametrize("largest", [math.nan, math.inf])
+def test_it_is_not_sure_of_what_is_no_number(largest):
+    drafter = DraftModel(ToyModel(3, lambda ids: [0.0, largest, 0.0]), 3)
+    drafter.choose = lambda row, ahead: 0
+    assert propose(drafter, [1], 1) == [0]
+    assert drafter.sure() == 0

@@ -42,7 +42,7 @@ def test_who_may_guess_has_its_own_speed_and_all_have_the_same_chances():
 
 def changed(**keys):
     document = {
-        "schema": 2,
+        "schema": 3,
         "speedups": {"any": 1.5},
         "model": {"tried": [1.0] * 8, "kept": [0.5] * 8},
         "lookup": {"tried": [1.0] * 6, "kept": [0.5] * 6},

@@ -112,8 +112,9 @@ class AutoPolicy:
         if self._lookup is not None:
             draft, value = self._from_lookup(self._lookup, context, most)
         if self._model is not None:
-            if most > 0 and self._model_value(self._model.unseen(context)) > value:
-                own = self._from_model(self._model, context, most)
+            unseen = self._model.unseen(context)
+            if most > 0 and self._model_value(unseen) > value:
+                own = self._from_model(self._model, context, unseen, most)
                 draft = replace(own if own.tokens else draft, forwards=own.forwards)
             else:
                 self._rest(self._model, context)
@@ -179,9 +180,10 @@ class AutoPolicy:
         catch_up = self._costs.catch_up(unseen - 1) / self._CATCH_UP_SERVES
         return float(self._plan[0][-1]) - self._speed * catch_up
 
-    def _from_model(self, model: DraftModel, context: Sequence[int], most: int) -> Draft:
+    def _from_model(
+        self, model: DraftModel, context: Sequence[int], unseen: int, most: int
+    ) -> Draft:
         by_sureness = self._model_chances.all()
-        unseen = model.unseen(context)
         tokens: list[int] = []
         sure: list[int] = []
         chances: list[float] = []

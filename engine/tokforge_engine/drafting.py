@@ -6,9 +6,7 @@ asked for. It may keep a cache, and is told after each round how much of what it
 
 from __future__ import annotations
 
-import math
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,8 +25,10 @@ SCORED = 32
 """Tokens that a draft reads for a score."""
 
 
-CONFIDENCES = (0.15, 0.3, 0.45, 0.6, 0.75, 0.88, 0.96)
-"""Borders between a draft model's degrees of sureness: its probability of its likeliest token."""
+RIVALS = (60, 25, 13, 8, 5, 3, 2)
+"""Borders between a draft model's degrees of sureness: below so many tokens (the likeliest one
+included) have a logit that is nearly the largest."""
+_NEARLY = 3.5
 
 
 class Drafter(Protocol):
@@ -98,7 +98,7 @@ class DraftModel:
         # A draft padded further than its target may prefer an id that the target does not have.
         self._shared = min(model.vocabulary, vocabulary)
         self._row: NDArray[np.float32] | None = None
-        self._scratch: NDArray[np.float32] | None = None
+        self._near: NDArray[np.bool_] | None = None
 
     def unseen(self, context: Sequence[int]) -> int:
         """How many tokens of `context` it would have to read before a guess."""
@@ -128,7 +128,11 @@ class DraftModel:
         return self._model.extend(ids[done:])
 
     def sure(self) -> int:
-        """By its probability of the likeliest token, see `CONFIDENCES`."""
+        """By how few tokens are nearly as likely as the likeliest, see `RIVALS`.
+
+        Over all of a large vocabulary this takes half the time that the likeliest token's
+        probability does, and tells nearly as much: benchmarks/draft_sureness.py.
+        """
         assert self._row is not None
         return self._degree(self._row)
 
@@ -167,13 +171,13 @@ class DraftModel:
     def _degree(self, row: NDArray[np.float32]) -> int:
         import numpy as np
 
-        if self._scratch is None:
+        if self._near is None:
             # Fresh memory of this size for each guess would take longer than the arithmetic.
-            self._scratch = np.empty(self._shared, np.float32)
-        # exp in one precision and one pass; its sum is 1 over the largest probability.
-        np.subtract(row, row.max(), out=self._scratch)
-        total = float(np.exp(self._scratch, out=self._scratch).sum())
-        return bisect_right(CONFIDENCES, 1.0 / total) if math.isfinite(total) else 0
+            self._near = np.empty(self._shared, np.bool_)
+        np.greater(row, row[row.argmax()] - _NEARLY, out=self._near)
+        rivals = int(np.count_nonzero(self._near))
+        # None at all, not even the largest: it is no number.
+        return sum(rivals < border for border in RIVALS) if rivals else 0
 
 
 def _ignored(_done: int, _total: int) -> None:

@@ -2,7 +2,7 @@
 
 The file, written as a whole after an answer and renamed into place:
 
-    {"schema": 2, "speedups": {"any": 1.4, "model": 1.3, "lookup": 1.1},
+    {"schema": 3, "speedups": {"any": 1.4, "model": 1.3, "lookup": 1.1},
      "model":  {"tried": [8 counts], "kept": [8 counts]},
      "lookup": {"tried": [6 counts], "kept": [6 counts]}}
 
@@ -19,17 +19,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tokforge_engine.chances import Chances
-from tokforge_engine.drafting import CONFIDENCES
 from tokforge_engine.lookup import MATCHES
 from tokforge_engine.regular_file import read_regular
 
-_SCHEMA = 2
+_SCHEMA = 3
 _MAX_BYTES = 100_000
-# Before anything is known: a draft is right about as often as it believes itself, an earlier
+# Before anything is known: a draft is right about as often as it believes itself, which is its
+# likeliest token's mean probability at each degree (benchmarks/draft_sureness.py); an earlier
 # passage goes on as before the likelier the longer it matched.
-_MODEL_PRIORS = tuple(
-    (low + high) / 2 for low, high in zip((0.05, *CONFIDENCES), (*CONFIDENCES, 1.0), strict=True)
-)
+_MODEL_PRIORS = (0.05, 0.12, 0.22, 0.34, 0.48, 0.63, 0.77, 0.96)
 _LOOKUP_PRIORS = tuple(1.0 - 0.8 * (2 / match) ** 0.6 for match in MATCHES)
 # Where a text repeats itself changes faster than how good a draft is.
 _MODEL_FADE, _LOOKUP_FADE = 0.99, 0.97
