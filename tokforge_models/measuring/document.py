@@ -190,14 +190,14 @@ def _read_row(fields: Fields) -> Row:
     way = fields.mapping("way")
     row = Row(
         workload=fields.required_text("workload"),
-        way=_read_way(way) if way else Way("none", 0),
+        way=read_way(way) if way else Way("none", 0),
         prompt_tokens=fields.integer("prompt_tokens", 0, 1 << 30) or 0,
-        speeds=_numbers(fields, "speeds"),
-        ratios=_numbers(fields, "ratios"),
-        prefill_speeds=_numbers(fields, "prefill_speeds"),
-        first_token_seconds=_numbers(fields, "first_token_seconds"),
-        drafted=tuple(map(int, _numbers(fields, "drafted"))),
-        accepted=tuple(map(int, _numbers(fields, "accepted"))),
+        speeds=numbers(fields, "speeds"),
+        ratios=numbers(fields, "ratios"),
+        prefill_speeds=numbers(fields, "prefill_speeds"),
+        first_token_seconds=numbers(fields, "first_token_seconds"),
+        drafted=tuple(map(int, numbers(fields, "drafted"))),
+        accepted=tuple(map(int, numbers(fields, "accepted"))),
         same=fields.integer("same", 0, 1 << 30) or 0,
         of=fields.integer("of", 0, 1 << 30) or 0,
     )
@@ -205,7 +205,8 @@ def _read_row(fields: Fields) -> Row:
     return row
 
 
-def _read_way(fields: Fields) -> Way:
+def read_way(fields: Fields) -> Way:
+    """The way of decoding that a mapping describes; plain where it is none (noted)."""
     fields.node("name")
     for name in ("drafter", "d"):
         fields.require(name, "a value")
@@ -227,7 +228,8 @@ def _is_null(fields: Fields, name: str) -> bool:
     return isinstance(node, Scalar) and node.value is None
 
 
-def _numbers(fields: Fields, name: str) -> tuple[float, ...]:
+def numbers(fields: Fields, name: str) -> tuple[float, ...]:
+    """A list of numbers from 0; without those that are none (noted)."""
     found: list[float] = []
     for node in fields.items(name, "a list of numbers") or ():
         value = node.value if isinstance(node, Scalar) else None

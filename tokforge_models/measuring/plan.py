@@ -33,12 +33,16 @@ class Way:
 
     @property
     def name(self) -> str:
-        """As tables call it: ``plain``, ``d 3``, ``lookup`` or ``auto``."""
+        """As tables call it: ``plain``, ``d 3``, ``lookup``, ``auto``; ``auto of the draft`` where
+        the context may not guess.
+        """
         if self.drafter == "none":
             return "plain"
         if self.drafter == "lookup":
             return "lookup"
-        return "auto" if self.d == "auto" else f"d {self.d}"
+        if self.d == "auto":
+            return "auto" if self.drafter == "any" else "auto of the draft"
+        return f"d {self.d}"
 
 
 PLAIN = Way("none", 0)

@@ -224,8 +224,8 @@ def pair_report(
                 ratios=tuple(speeds[turn] / base[turn] for turn in speeds if turn in base),
                 prefill_speeds=_by_turn(fresh, _prefill_speed),
                 first_token_seconds=_by_turn(fresh, _first_token),
-                drafted=_added(each.stats.drafted_by_position for each in ours),
-                accepted=_added(each.stats.accepted_by_position for each in ours),
+                drafted=added(each.stats.drafted_by_position for each in ours),
+                accepted=added(each.stats.accepted_by_position for each in ours),
                 same=sum(each.token_ids == plain_texts[_key(each)] for each in compared),
                 of=len(compared),
             )
@@ -284,7 +284,8 @@ def _first_token(samples: Sequence[Sample]) -> float:
     return statistics.median(each.first_token_seconds for each in samples)
 
 
-def _added(counts: Iterable[Sequence[int]]) -> tuple[int, ...]:
+def added(counts: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """Counts by place, of lists that may differ in length."""
     total: list[int] = []
     for each in counts:
         total += [0] * (len(each) - len(total))

@@ -46,19 +46,30 @@ def measure(
         EngineError: a model failed.
     """
     for step in plan.warm_up():
-        _decode(generate, step, min(WARM_UP_TOKENS, plan.tokens), clock)
+        decode(generate, step, min(WARM_UP_TOKENS, plan.tokens), clock)
     left_out: set[str] = set()
     for step in plan.steps():
         if step.workload in left_out:
             continue
         try:
-            yield _decode(generate, step, plan.tokens, clock)
+            yield decode(generate, step, plan.tokens, clock)
         except InvalidRequest as error:
             left_out.add(step.workload)
             yield Skipped(step.workload, error.message)
 
 
-def _decode(generate: Generate, step: Step, tokens: int, clock: Callable[[], float]) -> Sample:
+def decode(generate: Generate, step: Step, tokens: int, clock: Callable[[], float]) -> Sample:
+    """Decode one prompt once.
+
+    Args:
+        generate: answers a prompt.
+        step: the prompt, and the way of decoding.
+        tokens: most tokens of the answer.
+        clock: seconds from any fixed point, monotonic.
+
+    Raises:
+        EngineError: the model failed.
+    """
     drafter = "any" if step.way.drafter == "none" else step.way.drafter
     options = GenerateOptions(max_tokens=tokens, d=step.way.d, drafter=drafter)
     began = clock()
