@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
@@ -69,23 +70,36 @@ class Outcome:
 
 
 def pairs_of(
-    world: World, target: str, drafts: Sequence[str], overrides: Overrides
+    world: World,
+    target: str,
+    drafts: Sequence[str],
+    overrides: Overrides,
+    *,
+    measured: bool = True,
 ) -> list[Resolved]:
     """A target with each draft that is asked for; where none is, with all that fit.
+
+    Args:
+        world: registry and store.
+        target: as the user named it.
+        drafts: as `--draft` takes them.
+        overrides: flags.
+        measured: whether saved profiles count.
 
     Raises:
         TokforgeError: the target, or a draft that is asked for, is unknown or cannot work.
     """
+    resolve = partial(world.resolve, overrides=overrides, measured=measured)
     if drafts:
-        return [world.resolve(target, draft=draft, overrides=overrides) for draft in drafts]
-    usual = world.resolve(target, overrides=overrides)
+        return [resolve(target, draft=draft) for draft in drafts]
+    usual = resolve(target)
     found = {usual.resolution.draft.id: usual} if usual.resolution.draft else {}
     for id in sorted(world.store.installed()):
         entry = world.registry.bundles.get(id)
         if id in found or entry is None or entry.role is not Role.DRAFT:
             continue
         try:
-            found[id] = world.resolve(target, draft=id, overrides=overrides)
+            found[id] = resolve(target, draft=id)
         except Refused as refused:
             output.note(refused.message)
     # With each draft the target is measured without it too.
@@ -115,8 +129,8 @@ def measure_pairs(world: World, pairs: Sequence[Resolved], asked: Asked) -> Outc
     target = _model(pairs[0], first.target, first.settings.target)
     report = Report(
         measured_at=began,
-        tokforge=_version("tokforge-models"),
-        mnn=_version("MNN"),
+        tokforge=version_of("tokforge-models"),
+        mnn=version_of("MNN"),
         device=world.device or probe_device(),
         target=target,
         tokens=asked.tokens,
@@ -173,7 +187,8 @@ def _model(resolved: Resolved, bundle: Bundle, settings: Settings) -> Model:
     return Model(bundle.id, resolved.contents.get(bundle.id), settings)
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
+    """The installed version of a package, or ``unknown``."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -62,9 +62,24 @@ class World:
             raise
 
     def resolve(
-        self, name: str, *, draft: str = "auto", overrides: Overrides | None = None
+        self,
+        name: str,
+        *,
+        draft: str = "auto",
+        overrides: Overrides | None = None,
+        measured: bool = True,
     ) -> Resolved:
-        """Resolve a target that is named by id, alias, repository or directory."""
+        """Resolve a target that is named by id, alias, repository or directory.
+
+        Args:
+            name: of the target.
+            draft: as for `tokforge_models.resolution.resolution.resolve`.
+            overrides: flags.
+            measured: whether saved profiles count.
+
+        Raises:
+            TokforgeError: a name is unknown, or what it names cannot work.
+        """
         from tokforge_models.device_probe import installed_mnn, probe_device
         from tokforge_models.resolution.resolution import resolve
         from tokforge_models.store.measurements import Measurements
@@ -85,7 +100,7 @@ class World:
             device=self.device or probe_device(),
             installed=installed,
             fingerprints=fingerprints,
-            measurements=tuple(kept.measurements.values()),
+            measurements=tuple(kept.measurements.values()) if measured else (),
             mnn=installed_mnn(),
             draft=self.find(draft).id if draft not in {"auto", "none", "lookup"} else draft,
             overrides=overrides,
