@@ -60,6 +60,13 @@ def patterns(count):
         ({"anyOf": [wide(1000)] * 2}, {"anyOf": [{}, wide(1001)]}, "at most 1,000 properties"),
         (patterns(16), patterns(17), "16 patternProperties, got 17"),
         ({"enum": [*range(9_000)]}, {"enum": [*range(100_000)]}, "131,072 characters together"),
+        ({"multipleOf": 10_000}, {"multipleOf": 10_007}, "least common multiple"),
+        ({"multipleOf": 0.01}, {"multipleOf": 10_007.5}, "least common multiple"),
+        (
+            {"properties": {"a": {"multipleOf": 90}, "b": {"multipleOf": 100}}},
+            {"allOf": [{"type": "integer", "multipleOf": each} for each in (97, 89, 83)]},
+            "least common multiple",
+        ),
         ({"const": "x" * 130_000}, {"const": "x" * 132_000}, "131,072 characters together"),
     ],
 )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from tokforge_models.serving.asked import (
@@ -24,6 +26,8 @@ from tokforge_models.serving.errors import BadRequest
 _MOST_CHARACTERS = 128 * 2**10
 _MOST_PROPERTIES = 1000
 _MOST_PATTERNS = 16
+# A multiple costs as many states as it is large, and several of one value as many as their product.
+_LARGEST_MULTIPLE = 10_000
 # Else a model that likes blanks writes them until its tokens are used up.
 _COMPACT = {"whitespace_flexible": False}
 
@@ -111,6 +115,7 @@ def _json(schema: dict[str, Any], param: str, *, before: int = 0) -> str:
             param=param,
         )
     _check_width(schema, param)
+    _check_multiples(schema, param)
     wrong, said = LLMatcher.validate_grammar_with_warnings(f"start: {rule}")
     if wrong:
         reason = said[0].partition("\n")[0].partition("failed to compile JSON schema: ")
@@ -135,3 +140,28 @@ def _check_width(value: Any, param: str, most: int = _MOST_PROPERTIES) -> None:
     elif isinstance(value, list):
         for each in value:
             _check_width(each, param)
+
+
+def _check_multiples(schema: dict[str, Any], param: str) -> None:
+    """Refuse what would take long to follow."""
+    together = 1
+    for each in _multiples(schema):
+        together = math.lcm(together, Fraction(str(each)).numerator)
+        if together > _LARGEST_MULTIPLE:
+            raise BadRequest(
+                f"expected at most {_LARGEST_MULTIPLE:,} as the least common multiple of all "
+                "multipleOf in the schema, got more",
+                param=param,
+            )
+
+
+def _multiples(value: Any) -> Iterator[int | float]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key == "multipleOf" and isinstance(each, int | float) and each:
+                yield each
+            else:
+                yield from _multiples(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _multiples(each)
