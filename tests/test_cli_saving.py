@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from profile_kit import FAST
 from tokforge_models.bundle import Settings
 from tokforge_models.cli.app import run
 from tokforge_models.cli.saving import changes, save_profiles
 from tokforge_models.cli.world import World
 from tokforge_models.device_probe import installed_mnn, probe_device
-from tokforge_models.resolution.measurement import MeasuredBy, Measurement
+from tokforge_models.resolution.measurement import Measurement
 
 
 @pytest.fixture
@@ -25,15 +25,14 @@ def world(home: Path, capsys: pytest.CaptureFixture[str]) -> World:
 
 def profile(world: World, paired: float) -> Measurement:
     contents = world.resolve("demo-chat").contents
-    return Measurement(
+    return replace(
+        FAST,
         device=probe_device(),
         target=contents["demo-chat"],
         draft=contents["demo-draft"],
         mnn=installed_mnn() or "3.6.1",
         plain=100.0,
         paired=paired,
-        by=MeasuredBy.TUNE,
-        measured_at=datetime(2026, 12, 1, tzinfo=UTC),
     )
 
 

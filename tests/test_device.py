@@ -30,6 +30,15 @@ def test_ram_is_compared_as_phones_are_sold(ram: float | None, sold: float, enou
 
 
 @pytest.mark.parametrize(
+    ("gib", "sold"),
+    [(3.5, 4), (3.3, None), (7.2, 8), (15.6, 16), (16, 16), (13, None), (5000, None), (None, None)],
+)
+def test_ram_has_the_name_it_is_sold_by(gib: float | None, sold: int | None) -> None:
+    ram = None if gib is None else round(gib * GIB)
+    assert Device(Platform.ANDROID, ram_bytes=ram).ram_as_sold == sold
+
+
+@pytest.mark.parametrize(
     ("chip", "name", "same"),
     [
         ("Qualcomm Technologies, Inc SM8850", "SM8850", True),

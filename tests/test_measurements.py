@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from profile_kit import FAST
 from store_kit import FaultyDisk, interrupted, no_space
-from tokforge_models.device import Device, Platform
 from tokforge_models.errors import StorageError
-from tokforge_models.resolution.measurement import MeasuredBy, Measurement
 from tokforge_models.store.measurements import Kept, Measurements
 
-PAIR = Measurement(
-    device=Device(Platform.LINUX, "a chip"),
-    target="aa" * 32,
-    draft="bb" * 32,
-    mnn="3.6.1",
-    plain=40.0,
-    paired=50.0,
-    by=MeasuredBy.BENCH,
-    measured_at=datetime(2026, 12, 1, tzinfo=UTC),
-)
-ALONE = replace(PAIR, draft=None)
+ALONE = replace(FAST, draft=None)
 
 
 def test_nothing_is_there_at_first(tmp_path: Path) -> None:
@@ -33,9 +21,9 @@ def test_nothing_is_there_at_first(tmp_path: Path) -> None:
 
 def test_a_pair_and_its_target_alone_are_two(tmp_path: Path) -> None:
     kept = Measurements(tmp_path / "new")
-    files = [kept.save(PAIR), kept.save(ALONE)]
-    assert kept.read().measurements == dict(zip(files, (PAIR, ALONE), strict=True))
-    newer = replace(PAIR, paired=30.0)
+    files = [kept.save(FAST), kept.save(ALONE)]
+    assert kept.read().measurements == dict(zip(files, (FAST, ALONE), strict=True))
+    newer = replace(FAST, paired=30.0)
     assert kept.save(newer) == files[0]
     assert list(kept.read().measurements.values()).count(newer) == 1
     assert len(kept.read().measurements) == 2
@@ -43,7 +31,7 @@ def test_a_pair_and_its_target_alone_are_two(tmp_path: Path) -> None:
 
 def test_a_file_that_is_none_is_told_and_left(tmp_path: Path) -> None:
     kept = Measurements(tmp_path)
-    good = kept.save(PAIR)
+    good = kept.save(FAST)
     bad = tmp_path / "zz.json"
     bad.write_text("{", encoding="utf-8")
     found = kept.read()
@@ -54,7 +42,7 @@ def test_a_file_that_is_none_is_told_and_left(tmp_path: Path) -> None:
 
 
 def test_a_crash_leaves_the_old_or_the_new(tmp_path: Path) -> None:
-    old, new = PAIR, replace(PAIR, paired=60.0)
+    old, new = FAST, replace(FAST, paired=60.0)
     for at in range(1, 10):
         path = Measurements(tmp_path).save(old)
         try:
@@ -68,7 +56,7 @@ def test_a_crash_leaves_the_old_or_the_new(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_an_error_that_keeps_the_old(tmp_path: Path) -> None:
-    path = Measurements(tmp_path).save(PAIR)
+    path = Measurements(tmp_path).save(FAST)
     with pytest.raises(StorageError):
-        Measurements(tmp_path, FaultyDisk(1, no_space)).save(replace(PAIR, paired=60.0))
-    assert Measurements(tmp_path).read().measurements == {path: PAIR}
+        Measurements(tmp_path, FaultyDisk(1, no_space)).save(replace(FAST, paired=60.0))
+    assert Measurements(tmp_path).read().measurements == {path: FAST}

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
+from profile_kit import DRAFT as DRAFT_CONTENT
+from profile_kit import FAST, HERE
+from profile_kit import TARGET as CONTENT
 from tokforge_models.bundle import Bundle, Role
 from tokforge_models.device import Device, Platform
-from tokforge_models.resolution.measurement import MeasuredBy, Measurement
+from tokforge_models.resolution.measurement import Measurement
 from tokforge_models.resolution.profiles import Profiles
 
-HERE = Device(Platform.LINUX, "a chip")
 TARGET = Bundle(id="chat", name="Chat", role=Role.CHAT, family="f")
 DRAFT = Bundle(id="draft", name="Draft", role=Role.DRAFT, family="f")
-FAST = Measurement(
-    device=HERE,
-    target="aa" * 32,
-    draft="bb" * 32,
-    mnn="3.6.1",
-    plain=40.0,
-    paired=50.0,
-    by=MeasuredBy.BENCH,
-    measured_at=datetime(2026, 12, 1, tzinfo=UTC),
-)
-BOTH = {"chat": "aa" * 32, "draft": "bb" * 32}
+BOTH = {"chat": CONTENT, "draft": DRAFT_CONTENT}
 FIGURES = "50.0 tokens a second with it, 40.0 without (1.25 times), measured here on 2026-12-01"
 
 
@@ -63,7 +54,7 @@ def test_a_tie_is_neither() -> None:
         profiles(replace(FAST, device=Device(Platform.ANDROID, "a chip"))),
         profiles(FAST, contents=BOTH | {"draft": "cc" * 32}),
         profiles(FAST, contents=BOTH | {"chat": "cc" * 32}),
-        profiles(FAST, contents={"chat": "aa" * 32}),
+        profiles(FAST, contents={"chat": CONTENT}),
         profiles(FAST, contents={}),
         profiles(replace(FAST, mnn="3.5.0")),
     ],

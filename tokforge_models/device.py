@@ -14,6 +14,30 @@ GIB = 1 << 30
 # A phone sold with 4 GB reports a MemTotal of 3.5 to 3.8 GiB: firmware and GPU keep the rest.
 RAM_AS_SOLD = 0.85
 MAX_RAM_GB = 65_536
+_SOLD_GB = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    18,
+    24,
+    32,
+    36,
+    48,
+    64,
+    96,
+    128,
+    192,
+    256,
+    384,
+    512,
+    768,
+    1024,
+)
 
 
 class Platform(StrEnum):
@@ -45,6 +69,14 @@ class Device:
     def has_ram_gb(self, sold: float) -> bool:
         """Whether this is a device sold with `sold` GB of RAM or more; true where unknown."""
         return self.ram_bytes is None or self.ram_bytes >= RAM_AS_SOLD * sold * GIB
+
+    @property
+    def ram_as_sold(self) -> int | None:
+        """GB of RAM that such a device is sold with; None where no usual size fits."""
+        if self.ram_bytes is None:
+            return None
+        sold = next((size for size in _SOLD_GB if size * GIB >= self.ram_bytes), None)
+        return sold if sold is not None and self.has_ram_gb(sold) else None
 
     def has_chip(self, name: str) -> bool:
         """Whether the chip's name contains `name` as whole words, case aside."""

@@ -23,6 +23,7 @@ COMMANDS = {
     "bench": ("bench",),
     "serving": ("serve",),
     "pairing": ("resolve",),
+    "doctor": ("doctor",),
     "pulling": ("pull",),
     "bundles": ("ls", "show", "verify", "import", "export", "rm"),
     "upkeep": ("lock", "update", "prune"),
