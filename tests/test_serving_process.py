@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,7 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jsonschema
@@ -28,9 +31,8 @@ CAT = [{"role": "user", "content": "What is a cat?"}]
 LONG = {"max_tokens": 4000, "logit_bias": {"2": -100}, "stream": True}
 
 
-@pytest.fixture(scope="module")
-def env(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("served")
+def home_of(folder):
+    """The environment of a home with the demo pair."""
     env = {
         "TOKFORGE_HOME": str(folder / "home"),
         "TOKFORGE_CONFIG_DIR": str(folder / "config"),
@@ -38,6 +40,11 @@ def env(tmp_path_factory):
     }
     assert tokforge("pull", "demo-chat", "demo-draft", env=env).code == 0
     return env
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory):
+    return home_of(tmp_path_factory.mktemp("served"))
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +79,14 @@ def counts_of(running):
 def metrics(running, name):
     lines = counts_of(running).splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+def health(running):
+    try:
+        with urllib.request.urlopen(f"{running.url}/health") as reply:
+            return json.load(reply)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
 
 
 def curl(*words):
@@ -262,6 +277,58 @@ def test_a_killed_worker_fails_one_answer_and_the_next_is_made(env):
         os.kill(second, signal.SIGKILL)
         assert ask(client).choices[0].message.content
         assert metrics(running, "tokforge_engine_restarts_total") == 2
+
+
+@posix
+def test_a_worker_that_is_killed_while_it_reads_costs_nobody_an_answer(env):
+    long = [{"role": "user", "content": "What is a cat? " * 60}]
+    with serving(env=env) as running:
+        client = client_of(running)
+        for stream in (False, True):
+            worker = running.worker()
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(ask, client, messages=long, stream=stream, max_tokens=4)
+                while not health(running)["running"]:
+                    pass
+                os.kill(worker, signal.SIGKILL)
+                said = answer.result(60)
+            assert text_of(said) if stream else said.choices[0].message.content
+        assert metrics(running, "tokforge_engine_restarts_total") == 2
+
+
+@posix
+def test_a_bundle_that_is_served_is_not_removed_and_its_damage_is_told_and_mended(tmp_path):
+    env = home_of(tmp_path)
+    with serving(env=env) as running:
+        client = client_of(running)
+        refused = tokforge("rm", "demo-chat", env=env)
+        assert refused.code == 7
+        assert "in use by `tokforge serve demo-chat`" in refused.err
+        (weight,) = tmp_path.glob("home/bundles/demo-chat/*/llm.mnn.weight")
+        weight.rename(tmp_path / "weight")
+        weight.write_bytes(b"damaged")
+        # What is loaded is not touched by it.
+        assert ask(client, max_tokens=2).choices
+        os.kill(running.worker(), signal.SIGKILL)
+        for _ in range(2):
+            with pytest.raises(openai.InternalServerError, match="demo-chat is damaged") as told:
+                ask(client, max_tokens=2)
+            assert told.value.status_code == 503
+        assert health(running)["status"] == "failed"
+        assert tokforge("verify", "demo-chat", "--repair", env=env).code == 0
+        assert ask(client, max_tokens=2).choices
+        assert health(running)["status"] == "ok"
+        # Whoever runs the server sees it too.
+        assert "the models cannot be loaded: demo-chat is damaged" in "".join(running.said)
+
+
+def test_a_second_server_on_one_home_needs_another_port_alone(env, server):
+    taken = tokforge("serve", "demo-chat", "--port", server.url.rpartition(":")[2], env=env)
+    assert taken.code == 2
+    assert taken.err.splitlines()[0].endswith(f": {os.strerror(errno.EADDRINUSE)}")
+    with serving(env=env) as second:
+        assert ask(client_of(second), max_tokens=2).choices
+        assert ask(client_of(server), max_tokens=2).choices
 
 
 def test_a_key_from_the_environment_or_a_file_is_asked_for(env, tmp_path):

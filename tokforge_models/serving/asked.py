@@ -16,9 +16,9 @@ from tokforge_engine.settings import MAX_D
 
 _MOST_TOKENS = 1_000_000
 _MOST_STOPS = 16
-# Far more than a context holds; each costs more than its text.
-_MOST_MESSAGES = 10_000
-_MOST_PARTS = 1_000
+# As many as a context can hold with something in them; each costs more than its text.
+_MOST_MESSAGES = 4_096
+_MOST_PARTS = 128
 _MOST_BIASED = 10_000
 
 Zero = Annotated[float, Field(ge=0, le=0, description="Only 0: it is not supported.")]

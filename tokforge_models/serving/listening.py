@@ -174,8 +174,10 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        # After it, `create_server` says the address once more.
         raise UsageError(
-            f"cannot listen at {host} port {port}: {reason}", hint="another --port or --host"
+            f"cannot listen at {host} port {port}: {reason.partition(' (while ')[0]}",
+            hint="another --port or --host",
         ) from None
 
 
