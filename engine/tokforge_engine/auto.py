@@ -57,14 +57,14 @@ class AutoPolicy:
     """
 
     _NEW_REQUEST = 0.5
-    _SCORING_SHARE = 0.01
+    _SCORING_SHARE = 0.005
     # Plain steps that a first score may cost: bad luck with the first drafts is soon corrected.
-    _CREDIT = 2.0
+    _CREDIT = 1.0
     # What a draft missed is read once, and serves for about so many rounds.
     _CATCH_UP_SERVES = 24
     _SPEED_FADE = 0.97
-    _SPEED_PRIOR = 8.0
-    _ROUNDS_A_PLAN = 8
+    _SPEED_PRIOR = 16.0
+    _ROUNDS_A_PLAN = 4
 
     def __init__(
         self,
