@@ -39,7 +39,7 @@ def profile(world: World, paired: float) -> Measurement:
 def test_a_loss_takes_the_draft_away(world: World) -> None:
     files, said = save_profiles(world, "demo-chat", [profile(world, 50.0)])
     assert [file.parent for file in files] == [world.store.home / "measurements"]
-    assert "draft: demo-draft, now none" in said
+    assert said == ("draft: demo-draft, now none",)
     assert world.resolve("demo-chat").resolution.draft is None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tokforge_models.bundle import Settings
 from tokforge_models.cli.world import World
 from tokforge_models.resolution.measurement import Measurement
 from tokforge_models.resolution.resolution import Resolution
@@ -38,7 +37,8 @@ def save_profiles(
 
 def changes(before: Resolution, after: Resolution) -> tuple[str, ...]:
     """What a target runs with otherwise than before, a sentence each."""
-    old, new = _facts(before), _facts(after)
+    same_draft = before.draft == after.draft
+    old, new = (_facts(each, of_draft=same_draft) for each in (before, after))
     return tuple(
         f"{what}: {old.get(what, UNSET)}, now {new.get(what, UNSET)}"
         for what in dict.fromkeys((*old, *new))
@@ -46,15 +46,13 @@ def changes(before: Resolution, after: Resolution) -> tuple[str, ...]:
     )
 
 
-def _facts(resolution: Resolution) -> dict[str, object]:
+def _facts(resolution: Resolution, *, of_draft: bool) -> dict[str, object]:
     settings = resolution.settings
+    draft = settings.draft.given() if settings.draft and of_draft else {}
     return {
         "draft": resolution.draft.id if resolution.draft else "none",
         "lookup": "allowed" if resolution.lookup else "off",
         "d": settings.d,
         **{f"{name} of the target": value for name, value in settings.target.given().items()},
-        **{
-            f"{name} of the draft": value
-            for name, value in (settings.draft or Settings()).given().items()
-        },
+        **{f"{name} of the draft": value for name, value in draft.items()},
     }
