@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 
 import pytest
@@ -42,6 +43,62 @@ def test_a_key_file_without_a_key_is_refused(home, tmp_path, capsys, content):
     code, err = refuse(capsys, "--api-key", str(tmp_path / "key"))
     assert code == 2
     assert "holds no key" in err
+
+
+@pytest.mark.parametrize("key", [" ", "a\nb", "\x07"])
+def test_a_variable_without_a_key_is_refused(home, monkeypatch, capsys, key):
+    monkeypatch.setenv(serving.KEY_VARIABLE, key)
+    code, err = refuse(capsys)
+    assert code == 2
+    assert f"{serving.KEY_VARIABLE} holds no key" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+@pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o640, True), (0o604, True)])
+def test_a_key_that_others_can_read_is_told(home, tmp_path, capsys, mode, told):
+    file = tmp_path / "a key"
+    file.write_text("open-sesame\n")
+    file.chmod(mode)
+    code, err = refuse(capsys, "--api-key", str(file))
+    # It goes on to the next fault.
+    assert code == 3
+    assert ("other users can read the key" in err) == told
+    assert (f"chmod 600 '{file}'" in err) == told
+    assert "open-sesame" not in err
+
+
+def test_a_key_and_none_exclude_each_other(home, tmp_path, capsys):
+    code, err = refuse(capsys, "--no-api-key", "--api-key", str(tmp_path / "key"))
+    assert code == 2
+    assert "exclude each other" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("--cors", text) for text in ("", "app.example", "https://a.b/", "https://u@a", "null")),
+        *(("--cors", text) for text in ("ftp://a.b", "https://a.b:", "https://a.b:x", "https://")),
+        *(("--allow-host", text) for text in ("", "a.b:80", "https://a.b", "*", "a b", "-", "a/b")),
+        *(("--timeout", text) for text in ("nan", "inf", "0")),
+        ("--max-tokens", "9" * 30),
+    ],
+)
+def test_what_no_client_could_ever_say_is_refused(home, capsys, words):
+    code, err = refuse(capsys, *words)
+    assert code == 2
+    assert words[0] in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("--cors", text) for text in ("*", "HTTPS://App.Example", "http://[::1]:3000")),
+        *(("--cors", text) for text in ("http://localhost:3000", "http://my_app.local")),
+        *(("--allow-host", text) for text in ("Phone.Home", "phone.home.", "my_phone", "phone-1")),
+    ],
+)
+def test_what_a_client_can_say_goes_on_to_the_next_fault(home, capsys, words):
+    assert refuse(capsys, *words)[0] == 3
 
 
 def test_a_key_file_that_is_none_is_refused(home, tmp_path, capsys):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+import re
+import shlex
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +28,7 @@ KEY_VARIABLE = "TOKFORGE_API_KEY"
 
 _NEEDED = ("starlette", "uvicorn", "pydantic", "prometheus_client")
 _LONGEST_KEY = 4096
+_NAME = r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -76,6 +79,7 @@ def serve(
         typer.Option(
             "--max-tokens",
             min=1,
+            max=1_000_000,
             help="Tokens of an answer at most, also where a request names no number.",
         ),
     ] = 4096,
@@ -83,7 +87,10 @@ def serve(
         int, typer.Option("--queue", min=0, help="Requests that may wait while one runs.")
     ] = 64,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1.0, help="Seconds of a request, waiting included.")
+        float,
+        typer.Option(
+            "--timeout", min=1.0, max=86_400.0, help="Seconds of a request, waiting included."
+        ),
     ] = 600.0,
 ) -> None:
     """Serve a target and its draft to clients of the OpenAI API, until Ctrl+C or SIGTERM."""
@@ -95,12 +102,11 @@ def serve(
     from tokforge_models.serving.queue import Queue
     from tokforge_models.serving.security import Access
 
-    key = None if no_api_key else _key(api_key)
-    if key is None and not no_api_key and not _is_loopback(host):
-        raise UsageError(
-            f"{host} can be reached from other machines, and there is no key",
-            hint=f"--api-key FILE or {KEY_VARIABLE}, or --no-api-key to let everybody in",
-        )
+    access = Access(
+        _key(api_key, open_to_all=no_api_key, host=host),
+        frozenset(_host_name(name) for name in allow_host),
+        tuple(_origin(origin) for origin in cors),
+    )
     world = World.open(layers)
     resolved = world.resolve(target, draft=draft, overrides=overrides_of(running, d, samples=False))
     insist = draft not in {"auto", "none"}
@@ -109,27 +115,24 @@ def serve(
 
     def load() -> AbstractContextManager[Served]:
         return _serving(
-            lambda: open_pair(
-                world, resolved, insist=insist, numerics=numerics, force=running.force
-            )
+            open_pair(world, resolved, insist=insist, numerics=numerics, force=running.force)
         )
 
     with (
         sock,
         Queue(load, most_waiting=queue, seconds=timeout, on_restart=metrics.restarted) as line,
     ):
-        access = Access(key, frozenset(name.lower() for name in allow_host), tuple(cors))
         output.note(f"serving {line.served.name} at {listening.address(sock)}")
         application = app.build(line, metrics, access, max_tokens)
         listening.server(application, line).run(sockets=[sock])
 
 
 @contextmanager
-def _serving(open_pair: Callable[[], AbstractContextManager[Pair]]) -> Iterator[Served]:
+def _serving(opening: AbstractContextManager[Pair]) -> Iterator[Served]:
     """A loaded pair as the server sees it."""
     from tokforge_models.serving.served import Served
 
-    with open_pair() as pair:
+    with opening as pair:
         resolution = pair.resolution
         output.note(headline(resolution))
         yield Served(
@@ -153,27 +156,76 @@ def _check_extra() -> None:
         )
 
 
-def _key(file: Path | None) -> str | None:
-    """The key, from a file or the environment: the command line is for everybody to read.
+def _key(file: Path | None, *, open_to_all: bool, host: str) -> str | None:
+    """The key that clients must know; None lets everybody in.
+
+    It comes from a file or the environment: the command line is for everybody to read.
 
     Raises:
-        UsageError: the file holds no key.
-        StorageError: it cannot be read.
+        UsageError: there is none where there must be one, or it is no key.
+        StorageError: the file cannot be read.
     """
-    if file is None:
-        return os.environ.get(KEY_VARIABLE) or None
+    if open_to_all:
+        if file is not None:
+            raise UsageError("--api-key and --no-api-key exclude each other", expected="one")
+        return None
+    if file is not None:
+        return _checked_key(_text_of(file), str(file))
+    if text := os.environ.get(KEY_VARIABLE):
+        return _checked_key(text, KEY_VARIABLE)
+    if _is_loopback(host):
+        return None
+    raise UsageError(
+        f"{host or 'every address'} can be reached from other machines, and there is no key",
+        hint=f"--api-key FILE or {KEY_VARIABLE}, or --no-api-key to let everybody in",
+    )
+
+
+def _text_of(file: Path) -> str:
     from tokforge_models.files.disk import read_small
 
+    path = users_path(file)
     try:
-        text = read_small(users_path(file), _LONGEST_KEY).decode()
+        text = read_small(path, _LONGEST_KEY).decode()
+        others = os.name == "posix" and path.stat().st_mode & 0o077
     except UnicodeDecodeError:
         raise UsageError(f"{file} holds no key", expected="UTF-8 text") from None
     except OSError as error:
         raise StorageError(f"{file} cannot be read: {error.strerror or error}") from None
+    if others:
+        output.note(f"other users can read the key (try: chmod 600 {shlex.quote(str(file))})")
+    return text
+
+
+def _checked_key(text: str, where: str) -> str:
     key = text.strip()
     if not key or not key.isprintable():
-        raise UsageError(f"{file} holds no key", expected="one line of text")
+        raise UsageError(f"{where} holds no key", expected="one line of text")
     return key
+
+
+def _host_name(text: str) -> str:
+    """A host name as a Host header has it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if re.fullmatch(_NAME, name := text.lower().removesuffix(".")):
+        return name
+    raise UsageError("--allow-host takes a host name without a port", got=repr(text[:80]))
+
+
+def _origin(text: str) -> str:
+    """A web origin as an Origin header has it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if re.fullmatch(rf"\*|https?://(?:{_NAME}|\[[0-9a-f:]+\])(?::[0-9]{{1,5}})?", text.lower()):
+        return text.lower()
+    raise UsageError(
+        "--cors takes an origin", expected="https://NAME or https://NAME:PORT", got=repr(text[:80])
+    )
 
 
 def _is_loopback(host: str) -> bool:
