@@ -573,9 +573,12 @@ def test_what_was_measured_decides_where_it_counts(
 def test_the_documents_examples_are_right(tmp_path: Path) -> None:
     root = Path(__file__).parent.parent
     text = (root / "docs" / "resolution.md").read_text(encoding="utf-8")
-    [device] = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    device, layer = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "device.yaml").write_text(device, encoding="utf-8")
     assert read_device(tmp_path / "device.yaml").cores == 8
+    (tmp_path / "layer.yaml").write_text(layer, encoding="utf-8")
+    stand_ins = Registry.load([tmp_path / "layer.yaml"], config_dir=tmp_path)
+    assert stand_ins.find(PACK).name == "Stand-in for the pack"
     [measurement] = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "measurement.json").write_text(measurement, encoding="utf-8")
     assert read_measurement(tmp_path / "measurement.json").shows_gain

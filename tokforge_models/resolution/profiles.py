@@ -38,7 +38,8 @@ class Profiles:
     def no_gain(self, target: Bundle, draft: Bundle) -> str | None:
         """Why nothing shows that the draft gains, or None where a profile does."""
         if profile := self.of(target, draft):
-            return None if profile.shows_gain else f"{draft.id} is no gain here: {_told(profile)}"
+            no_gain = f"{draft.id} is no gain here: {_told(profile)}"
+            return self.loss(target, draft) or (None if profile.shows_gain else no_gain)
         why = f"no measurement of {target.id} with {draft.id} on this device"
         if expired := self._expired(target, draft):
             return f"{why} counts: {expired}"
