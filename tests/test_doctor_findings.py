@@ -145,6 +145,21 @@ def test_a_note_breaks_nothing(change, subject, words, remedy) -> None:
     assert not any(each.level is Level.PROBLEM for each in findings(facts))
 
 
+def test_a_target_alone_is_told_with_what_lookup_gains() -> None:
+    alone = replace(PAIR.measurement, draft=None, paired=54.0)
+    for lookup, said in (
+        (False, "chat alone: 45.0 tokens a second, by bench on 2026-12-01"),
+        (
+            True,
+            "chat alone: 45.0 tokens a second, 1.20 times (54.0) with drafts from the context, "
+            "by bench on 2026-12-01",
+        ),
+    ):
+        profile = Profile(Path("x"), replace(alone, lookup=lookup), "chat", None)
+        (told,) = about("profile", replace(GOOD, profiles=(profile,)))
+        assert told.text == said
+
+
 def test_an_empty_store_has_a_first_step() -> None:
     (first,) = about("bundles", replace(GOOD, bundles=()))
     assert (first.level, first.next) == (Level.OK, "tokforge demo")

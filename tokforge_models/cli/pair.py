@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -70,45 +71,63 @@ def open_pair(
         IntegrityError: installed and damaged.
         EngineError: it cannot be loaded.
     """
-    resolution = resolved.resolution
     with ExitStack() as stack:
-        target = _spec(world, stack, resolution.target, resolution.settings.target, folder=resolved)
-        draft: ModelSpec | None = None
-        learned = _learned_file(world, resolved)
-        if resolution.draft and resolution.settings.draft:
-            try:
-                draft = _spec(world, stack, resolution.draft, resolution.settings.draft)
-            except (UnknownBundle, IntegrityError, Refused, StorageError) as error:
-                if insist:
-                    raise
-                resolution = _without_draft(resolution, error.message, error.hint)
-        session: Session | None = None
-        while session is None:
-            try:
-                session = Session(
-                    target,
-                    draft,
-                    lookup=resolution.lookup,
-                    learned=learned,
-                    max_d=_longest(resolution),
-                    numerics=numerics,
-                    force=force,
-                )
-            except EngineError as error:
-                guesses = draft is not None or resolution.lookup
-                hopeless = isinstance(error, InvalidRequest | EngineUnavailable)
-                if insist or not guesses or hopeless:
-                    raise
-                if isinstance(error, BundleDamaged):
-                    # Without the draft it is no better where the target is the damaged one.
-                    check_bundle(target.path)
-                # First without the draft, then without drafts from the context too: the target
-                # itself may be unable to verify.
-                lookup = resolution.lookup and draft is not None
-                draft, resolution = None, replace(resolution, lookup=lookup)
-                resolution = _without_draft(resolution, error.message, error.hint)
+        wanted = resolved.resolution
+        target = _spec(world, stack, wanted.target, wanted.settings.target, folder=resolved)
+        draft, resolution = _draft_spec(world, stack, wanted, insist=insist)
+        start = partial(
+            Session,
+            target,
+            learned=_learned_file(world, resolved),
+            numerics=numerics,
+            force=force,
+        )
+        session, resolution = _load(start, target.path, draft, resolution, insist=insist)
         stack.enter_context(session)
         yield Pair(session, resolution, resolution.settings.d)
+
+
+def _draft_spec(
+    world: World, stack: ExitStack, resolution: Resolution, *, insist: bool
+) -> tuple[ModelSpec | None, Resolution]:
+    """The draft, claimed and checked; and the resolution, without it where it cannot be used."""
+    if resolution.draft is None or resolution.settings.draft is None:
+        return None, resolution
+    try:
+        return _spec(world, stack, resolution.draft, resolution.settings.draft), resolution
+    except (UnknownBundle, IntegrityError, Refused, StorageError) as error:
+        if insist:
+            raise
+        return None, _without_draft(resolution, error.message, error.hint)
+
+
+def _load(
+    start: Callable[..., Session],
+    target: Path,
+    draft: ModelSpec | None,
+    resolution: Resolution,
+    *,
+    insist: bool,
+) -> tuple[Session, Resolution]:
+    """The models, loaded; and the resolution, without what the engine cannot use."""
+    while True:
+        try:
+            session = start(draft, lookup=resolution.lookup, max_d=_longest(resolution))
+        except EngineError as error:
+            guesses = draft is not None or resolution.lookup
+            hopeless = isinstance(error, InvalidRequest | EngineUnavailable)
+            if insist or not guesses or hopeless:
+                raise
+            if isinstance(error, BundleDamaged):
+                # Without the draft it is no better where the target is the damaged one.
+                check_bundle(target)
+            # First without the draft, then without drafts from the context too: the target
+            # itself may be unable to verify.
+            lookup = resolution.lookup and draft is not None
+            draft, resolution = None, replace(resolution, lookup=lookup)
+            resolution = _without_draft(resolution, error.message, error.hint)
+        else:
+            return session, resolution
 
 
 def _longest(resolution: Resolution) -> int:

@@ -229,13 +229,7 @@ def _bundles(facts: Facts) -> Iterator[Finding]:
 def _profiles(facts: Facts) -> Iterator[Finding]:
     for profile in facts.profiles:
         measured = profile.measurement
-        target = profile.target or f"a target ({measured.target[:8]})"
-        draft = profile.draft or (f"a draft ({measured.draft[:8]})" if measured.draft else None)
-        who = f"{target} with {draft}" if draft else f"{target} alone"
-        text = (
-            f"{who}: {measured.ratio:.2f} times ({measured.paired:.1f} tokens a second, plain "
-            f"{measured.plain:.1f}), by {measured.by} on {measured.measured_at:%Y-%m-%d}"
-        )
+        text = f"{_told(profile)}, by {measured.by} on {measured.measured_at:%Y-%m-%d}"
         why = standing(profile, facts.device, facts.mnn.version)
         if why is None:
             yield Finding("profile", Level.OK, text)
@@ -246,6 +240,18 @@ def _profiles(facts: Facts) -> Iterator[Finding]:
         yield Finding("profile", Level.NOTE, f"{text}: does not count, {why}", remedy)
     for path, fault in facts.faulty_profiles:
         yield Finding("profile", Level.NOTE, f"left out: {fault}", f"remove {path}")
+
+
+def _told(profile: Profile) -> str:
+    measured = profile.measurement
+    target = profile.target or f"a target ({measured.target[:8]})"
+    plain = f"{measured.plain:.1f} tokens a second"
+    with_drafts = f"{measured.ratio:.2f} times ({measured.paired:.1f}"
+    if measured.draft is None:
+        lookup = f", {with_drafts}) with drafts from the context" if measured.lookup else ""
+        return f"{target} alone: {plain}{lookup}"
+    draft = profile.draft or f"a draft ({measured.draft[:8]})"
+    return f"{target} with {draft}: {with_drafts} tokens a second, plain {measured.plain:.1f})"
 
 
 def _extras(facts: Facts) -> Iterator[Finding]:
