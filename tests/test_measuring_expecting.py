@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokforge_models.bundle import Settings
@@ -24,6 +24,7 @@ def speed(settings: Settings) -> float:
     return (1.7 if settings.threads == 2 else 1.0) * (0.6 if settings.memory == "normal" else 1.0)
 
 
+@settings(max_examples=25)
 @given(st.sampled_from([FLAT, STEEP]), st.floats(0.05, 0.98), st.floats(0.5, 1.5))
 def test_what_is_expected_is_what_the_device_does(costs, chance: float, lookup: float) -> None:
     device = Device(
@@ -34,7 +35,7 @@ def test_what_is_expected_is_what_the_device_does(costs, chance: float, lookup: 
         lookup=lookup,
         auto=SHARE,
     )
-    expectations = Expectations(question(), search(question(), device, most=12))
+    expectations = Expectations(question(), search(question(), device, most=20))
     assert set(expectations.drafts()) == {DRAFT, replace(DRAFT, threads=2)}
     targets = expectations.targets()
     assert {target.threads for target in targets} == {1, 2}

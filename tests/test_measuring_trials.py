@@ -32,7 +32,7 @@ OTHER = Setup(replace(SHIPPED, threads=2, dynamic_option=2), replace(DRAFT, thre
 
 @pytest.mark.parametrize(
     ("way", "kind"),
-    [(PLAIN, "plain"), (LOOKUP, "lookup"), (AUTO, "paired"), (Way("model", 3), "paired")],
+    [(PLAIN, "alone"), (LOOKUP, "alone"), (AUTO, "paired"), (Way("model", 3), "paired")],
 )
 def test_kinds(way: Way, kind: str) -> None:
     assert Candidate(PAIR, way).kind == kind
@@ -51,7 +51,7 @@ def test_a_candidate_is_told_by_what_is_not_as_shipped() -> None:
 def test_trials_are_told() -> None:
     assert describe_trial(Judge(SHIPPED), PAIR) == "number format: as shipped"
     assert describe_trial(Load(OTHER), PAIR) == (
-        "costs: threads 2, dynamic option 2, draft threads 2"
+        "costs (1): threads 2, dynamic option 2, draft threads 2"
     )
     assert describe_trial(Decode(Candidate(PAIR, PLAIN), 1), PAIR) == "decoding (2): plain"
 
@@ -60,7 +60,7 @@ def test_the_base_is_what_runs_today() -> None:
     assert question().base == Candidate(PAIR, AUTO)
     assert question(lookup=False).base == Candidate(PAIR, Way("model", "auto"))
     assert question(shipped=Setup(SHIPPED)).base == Candidate(Setup(SHIPPED), LOOKUP)
-    assert question(shipped=Setup(SHIPPED), lookup=False).base == question().alone
+    assert question(shipped=Setup(SHIPPED), lookup=False).base == question().plain
     assert question(shipped=Setup(SHIPPED)).ways == ()
 
 
@@ -81,7 +81,7 @@ def test_what_is_known_is_found_by_its_trial() -> None:
         ]
     )
     assert known.spent == 3.5
-    assert known.loaded() == {PAIR: costs}
+    assert known.loaded() == {PAIR: {0: costs}}
     assert known.judged(SHIPPED) == judged
     assert known.judged(OTHER.target) is None
     assert Load(PAIR) in known

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokforge_models.device import GIB, Device, Platform
@@ -34,6 +34,7 @@ def rounded(known: Known) -> tuple[Tried, ...]:
     return tuple(replace(each, seconds=round(each.seconds, 6)) for each in known.tried)
 
 
+@settings(max_examples=25)
 @given(st.floats(0.05, 0.95), st.booleans(), st.integers(0, 40), st.integers(0, 9))
 def test_a_search_is_read_as_it_was_written(tmp_path_factory, chance, fails, most, seed) -> None:
     device = Simulated(chance=chance, noise=0.1, seed=seed)

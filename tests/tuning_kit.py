@@ -106,7 +106,7 @@ class Device:
                 kl = self.divergence(target)
                 digest = hashlib.sha256(repr(kl).encode()).hexdigest()[:16]
                 return Judged(kl, digest, self._taken(self._verify(target)))
-            case Load(setup):
+            case Load(setup, _):
                 draft = (0.0, 0.0)
                 if setup.draft is not None:
                     draft = self._taken(self._draft(setup.draft))

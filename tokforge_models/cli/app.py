@@ -21,6 +21,7 @@ COMMANDS = {
     "chat": ("chat",),
     "check": ("check",),
     "bench": ("bench",),
+    "tune": ("tune",),
     "serving": ("serve",),
     "pairing": ("resolve",),
     "doctor": ("doctor",),

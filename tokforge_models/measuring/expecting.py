@@ -2,10 +2,11 @@
 
 A round of d guesses brings 1 + a(1) + ... + a(d) tokens, where a(i) is the share of rounds whose
 first i guesses were all kept, and takes V(d + 1) + d * D, and the draft's reading of one more token
-where all were kept. So acceptance, which no thread changes, is measured once, and forwards once for
-each thread count and number format, not for each pair of them: a format changes V by the same
-factor at every thread count. Lookup's gain over plain decoding is taken to be the same in all
-setups, and ``auto`` to reach `AUTO` of the best that it may choose among (docs/engine.md, Figures).
+where all were kept. So acceptance, which no thread changes, is measured once, and forwards for each
+thread count and for each number format, not for each pair of them: a format changes V by the same
+factor at every thread count. Such factors are medians over loads that took turns. Lookup's gain
+over plain decoding is taken to be the same in all setups, and ``auto`` to reach `AUTO` of the best
+that it may choose among (docs/engine.md, Figures).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from tokforge_engine.costs import Costs
 from tokforge_models.bundle import Settings
@@ -59,12 +61,15 @@ class Expectations:
         self._known = known
         self._loaded = known.loaded()
         self._chances = _chances(question, known)
+        # Hundreds of candidates share a few settings.
+        self.verify = cache(self._verify)
+        self._draft = cache(self._measured_draft)
 
     def speed(self, candidate: Candidate) -> float | None:
         """Expected tokens a second, the geometric mean over workloads; None where too little is
         known.
         """
-        verify = self._verify(candidate.setup.target)
+        verify = self.verify(candidate.setup.target)
         if verify is None or not self._chances:
             return None
         draft = Costs(())
@@ -86,7 +91,7 @@ class Expectations:
             target
             for each in dict.fromkeys(formats)
             for threads in ((*question.threads, each.threads) if on_cpu(each) else (each.threads,))
-            if self._verify(target := replace(each, threads=threads)) is not None
+            if self._factors(target := replace(each, threads=threads)) is not None
         ]
         return tuple(dict.fromkeys(found))
 
@@ -95,38 +100,68 @@ class Expectations:
         return tuple(dict.fromkeys(setup.draft for setup in self._loaded if setup.draft))
 
     def _verify(self, target: Settings) -> tuple[float, ...] | None:
-        same = [costs.verify for setup, costs in self._loaded.items() if setup.target == target]
-        if same:
-            return tuple(statistics.median(each) for each in zip(*same, strict=True))
+        """V(1) and further of a target in any setup; None where too little is known."""
+        loads = self._loaded.get(self._question.shipped, {}).values()
+        factors = self._factors(target)
+        if not loads or factors is None:
+            return None
+        usual = _medians([costs.verify for costs in loads])
+        return tuple(seconds * factor for seconds, factor in zip(usual, factors, strict=True))
+
+    def _factors(self, target: Settings) -> tuple[float, ...] | None:
+        """V of a target over V as shipped, by the number of tokens."""
         shipped = self._question.shipped.target
-        judged = self._known.judged(replace(target, threads=shipped.threads))
-        usual = self._known.judged(shipped)
-        threads = target.threads if on_cpu(target) else shipped.threads
-        base = replace(shipped, threads=threads)
-        if judged is None or usual is None or base == target:
+        loads = self._loaded.get(self._question.shipped, {})
+        beside = [
+            _ratios(costs.verify, loads[turn].verify)
+            for setup, repetitions in self._loaded.items()
+            if setup.target == target
+            for turn, costs in repetitions.items()
+            if turn in loads
+        ]
+        if beside:
+            return _medians(beside)
+        as_shipped = replace(shipped, threads=target.threads)
+        in_format = replace(target, threads=shipped.threads)
+        if target == in_format:
+            judged, usual = self._known.judged(target), self._known.judged(shipped)
+            return _ratios(judged.verify, usual.verify) if judged and usual else None
+        if target == as_shipped:
             return None
-        at_threads = self._verify(base)
-        if at_threads is None:
+        of_threads, of_format = self._factors(as_shipped), self._factors(in_format)
+        if of_threads is None or of_format is None:
             return None
-        return tuple(
-            seconds * ours / theirs
-            for seconds, ours, theirs in zip(at_threads, judged.verify, usual.verify, strict=True)
+        return tuple(one * other for one, other in zip(of_threads, of_format, strict=True))
+
+    def _measured_draft(self, draft: Settings) -> Costs | None:
+        """D of a draft, and its reading of a token."""
+        loads = self._loaded.get(self._question.shipped, {})
+        beside = [
+            _ratios((costs.draft, costs.catch_up), (loads[turn].draft, loads[turn].catch_up))
+            for setup, repetitions in self._loaded.items()
+            if setup.draft == draft
+            for turn, costs in repetitions.items()
+            if turn in loads
+        ]
+        if not beside:
+            return None
+        usual = _medians([(costs.draft, costs.catch_up) for costs in loads.values()])
+        return Costs(
+            (), *(one * factor for one, factor in zip(usual, _medians(beside), strict=True))
         )
 
-    def _draft(self, draft: Settings) -> Costs | None:
-        same = [costs for setup, costs in self._loaded.items() if setup.draft == draft]
-        if not same:
-            return None
-        return Costs(
-            (),
-            statistics.median(each.draft for each in same),
-            statistics.median(each.catch_up for each in same),
-        )
+
+def _ratios(ones: Sequence[float], others: Sequence[float]) -> tuple[float, ...]:
+    return tuple(one / other for one, other in zip(ones, others, strict=True))
+
+
+def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(statistics.median(each) for each in zip(*rows, strict=True))
 
 
 def _chances(question: Question, known: Known) -> Mapping[str, Chances]:
-    plain = _speeds(known.decoded(question.alone, 0))
-    looked = _speeds(known.decoded(Candidate(question.alone.setup, LOOKUP), 0))
+    plain = _speeds(known.decoded(question.plain, 0))
+    looked = _speeds(known.decoded(Candidate(question.plain.setup, LOOKUP), 0))
     drafting = known.decoded(Candidate(question.shipped, Way("model", LENGTHS[-1])), 0)
     kept = {cell.workload: _shares(cell.drafted, cell.accepted) for cell in _cells(drafting)}
     return {

@@ -15,19 +15,19 @@ from tokforge_models.errors import Refused, UsageError
 from tokforge_models.measuring.plan import AUTO, LOOKUP, PLAIN
 from tokforge_models.measuring.report import PairReport, Report
 
-_GREY = "#808080"
-_COLOURS = ("#d55e00", "#0090d0", "#00a070", "#c060a0", "#b09000", "#7070d0", "#909090")
-_STYLE: Any = {
+GREY = "#808080"
+COLOURS = ("#d55e00", "#0090d0", "#00a070", "#c060a0", "#b09000", "#7070d0", "#909090")
+STYLE: Any = {
     # The same bytes for the same bench, with text that is text.
     "svg.hashsalt": "tokforge",
     "svg.fonttype": "none",
     "font.size": 9,
-    "axes.edgecolor": _GREY,
-    "axes.labelcolor": _GREY,
-    "axes.titlecolor": _GREY,
-    "text.color": _GREY,
-    "xtick.color": _GREY,
-    "ytick.color": _GREY,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": GREY,
+    "axes.titlecolor": GREY,
+    "text.color": GREY,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
 }
 _SUFFIXES = (".png", ".svg")
 
@@ -60,35 +60,44 @@ def draw(report: Report, path: Path) -> None:
     from matplotlib.figure import Figure
 
     pairs = [pair for pair in report.pairs if pair.rows]
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.0, 4.0 * max(len(pairs), 1)), layout="constrained")
         grid = figure.subplots(max(len(pairs), 1), 2, squeeze=False)
         for (left, right), pair in zip(grid, pairs, strict=False):
             who = f"{report.target.id} with {pair.draft.id if pair.draft else 'no draft'}"
             _speeds(left, pair, who)
             _acceptance(right, pair, who)
-        # A date would make another file of the same bench.
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
-        figure.savefig(path, transparent=True, dpi=150, metadata=metadata)
+        save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure, the same bytes for the same figure.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    # A date would make another file of it.
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
+    figure.savefig(path, transparent=True, dpi=150, metadata=metadata)
 
 
 def _speeds(axes: Any, pair: PairReport, title: str) -> None:
-    for colour, workload in zip(_COLOURS, pair.workloads, strict=False):
+    for colour, workload in zip(COLOURS, pair.workloads, strict=False):
         rows = {row.way: row.ratio for row in pair.rows if row.workload == workload}
         fixed = {way.d: ratio for way, ratio in rows.items() if isinstance(way.d, int) and ratio}
         axes.plot(*_line(fixed), color=colour, marker=".", label=workload)
         if auto := rows.get(AUTO) or rows.get(LOOKUP):
             axes.axhline(auto, color=colour, linewidth=1.0, linestyle="--")
-    axes.plot([], [], color=_GREY, linestyle="--", label="auto")
-    axes.axhline(1.0, color=_GREY, linewidth=1.0, linestyle=":", label=PLAIN.name)
+    axes.plot([], [], color=GREY, linestyle="--", label="auto")
+    axes.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":", label=PLAIN.name)
     axes.set_xlabel("d, tokens guessed a round")
     axes.set_ylabel("times the speed of plain decoding")
-    _finish(axes, title)
+    finish(axes, title)
 
 
 def _acceptance(axes: Any, pair: PairReport, title: str) -> None:
     lengths = [way.d for way in pair.ways if isinstance(way.d, int)]
-    for colour, workload in zip(_COLOURS, pair.workloads, strict=False):
+    for colour, workload in zip(COLOURS, pair.workloads, strict=False):
         for row in pair.rows:
             if row.workload != workload or row.way.d != max(lengths, default=0) or not row.drafted:
                 continue
@@ -103,7 +112,7 @@ def _acceptance(axes: Any, pair: PairReport, title: str) -> None:
     axes.set_ylim(0.0, 1.0)
     axes.set_xlabel("place in the draft")
     axes.set_ylabel(f"share accepted, at d {max(lengths, default=0)}")
-    _finish(axes, title)
+    finish(axes, title)
 
 
 def _line(values: dict[int, float]) -> tuple[Sequence[int], Sequence[float]]:
@@ -111,7 +120,8 @@ def _line(values: dict[int, float]) -> tuple[Sequence[int], Sequence[float]]:
     return places, [values[place] for place in places]
 
 
-def _finish(axes: Any, title: str) -> None:
+def finish(axes: Any, title: str) -> None:
+    """Title, whole numbers on the lower axis, legend if there is one, and no frame."""
     axes.set_title(title, fontsize=9)
     axes.xaxis.get_major_locator().set_params(integer=True)
     if axes.get_legend_handles_labels()[0]:

@@ -4,11 +4,12 @@
    and with lookup. The second says how fast plain decoding is, the others how often guesses are
    kept.
 2. Number formats are judged: the reference, the shipped one, then the others.
-3. The pair is loaded at the other thread counts.
-4. `Expectations` tells from this how fast each candidate should be. Of each kind (with the draft,
-   lookup, plain) those that may be the fastest within `DOUBT` are decoded in turn; after each
-   rung the slower half of a kind is dropped, until one of each is left. Those, and the pair as
-   shipped, are decoded until more would hardly change a thing.
+3. The pair is loaded at the other thread counts and in the formats that may be chosen, again and
+   again in turn.
+4. `Expectations` tells from this how fast each candidate should be. With the draft and without,
+   those that may be the fastest within `DOUBT` are decoded in turn; after each rung the slower
+   half is dropped, until one of each is left. Those, the pair as shipped and plain decoding as
+   shipped are decoded until more would hardly change a thing.
 
 Time is counted by what trials took, so what comes next depends on nothing but the arguments: a
 search that was stopped goes on where it was, and ends as it would have.
@@ -18,8 +19,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tokforge_models.bundle import Settings
 from tokforge_models.measuring.expecting import Expectations
@@ -38,22 +40,26 @@ from tokforge_models.measuring.trials import (
     Trial,
     changed,
     describe,
-    on_cpu,
     with_threads,
 )
 
 DOUBT = 0.12
 """By how much a candidate's real speed may differ from the expected one, as a share, either way."""
 
-KINDS: tuple[Kind, ...] = ("paired", "lookup", "plain")
+KINDS: tuple[Kind, ...] = ("paired", "alone")
 # Divergences are not told apart below this, nor within a tenth.
 _FLOOR, _NO_WORSE = 1e-4, 1.1
+# Candidates that are expected to be this close, as a share of the best, count as equal.
+_STEP = 0.05
 # How much of the budget may be gone when a format is judged, a setup loaded.
 _JUDGING, _LOADING = 0.4, 0.6
 _RUNG = 2
 _LEAST_FINAL, _MOST_FINAL = 5, 15
-# Of each kind, most that are decoded in turn.
-_MOST = {"paired": 8, "lookup": 2, "plain": 3}
+_LOADS = 3
+# A format whose forwards, read beside the shipped one, are this much slower is not loaded.
+_SLOW = 1.5
+# Most that are decoded in turn.
+_MOST: dict[Kind, int] = {"paired": 8, "alone": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +128,41 @@ def _first(question: Question, known: Known) -> Iterator[tuple[Trial, float]]:
     if known.judged(question.reference):
         for target in _formats(question):
             yield Judge(target), _JUDGING
-    usual = question.shipped.target.threads
-    for threads in sorted(question.threads, key=lambda count: abs(count - (usual or 0))):
-        if on_cpu(question.shipped.target) or question.shipped.draft is not None:
-            yield Load(with_threads(question.shipped, threads)), _LOADING
+    for repetition in range(_LOADS):
+        for setup in _setups(question, known):
+            yield Load(setup, repetition), _LOADING
+
+
+def _setups(question: Question, known: Known) -> list[Setup]:
+    """What is loaded in turn."""
+    shipped = question.shipped
+    usual = shipped.target.threads or 0
+    counts = sorted(question.threads, key=lambda count: abs(count - usual))
+    others = [replace(shipped, target=each) for each in formats(question, known)]
+    found = [
+        shipped,
+        *(with_threads(shipped, count) for count in counts),
+        *(each for each in others if not is_slow(each.target, question, known)),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def is_slow(target: Settings, question: Question, known: Known) -> bool:
+    """Whether all forwards in a format are so much slower than as shipped, or not known."""
+    judged, usual = known.judged(target), known.judged(question.shipped.target)
+    if judged is None or usual is None:
+        return True
+    return all(
+        ours > _SLOW * theirs for ours, theirs in zip(judged.verify, usual.verify, strict=True)
+    )
 
 
 def _probes(question: Question) -> list[Candidate]:
-    found = [question.base, question.alone]
+    found = [question.base, question.plain]
     if question.shipped.draft is not None:
         found.append(Candidate(question.shipped, Way("model", LENGTHS[-1])))
     if question.lookup:
-        found.append(Candidate(question.alone.setup, LOOKUP))
+        found.append(Candidate(question.plain.setup, LOOKUP))
     return list(dict.fromkeys(found))
 
 
@@ -202,7 +231,9 @@ class _Finals:
         self._question = question
         self._known = known
         self._standings = Standings(question, known)
+        # They stay whatever comes of them: what is found must be better than they are.
         self._expected = self._expectations()
+        self._defaults = self._as_shipped()
         self._entered = self._entrants()
 
     def next(self) -> Trial | None:
@@ -226,7 +257,7 @@ class _Finals:
         """Candidates that did not come so far."""
         best = {kind: max(each.values()) for kind, each in self._by_expectation().items() if each}
         for candidate, speed in self._expected.items():
-            if candidate not in self._entered and candidate != self._question.base:
+            if candidate not in self._entered:
                 most = best[candidate.kind]
                 yield Skipped(
                     describe(candidate, self._question.shipped),
@@ -257,6 +288,17 @@ class _Finals:
         speeds = ((each, expectations.speed(each)) for each in candidates)
         return {each: speed for each, speed in speeds if speed}
 
+    def _as_shipped(self) -> tuple[Candidate, ...]:
+        """What runs today with the draft and without; lookup only if it may gain."""
+        question = self._question
+        looked = Candidate(question.plain.setup, LOOKUP)
+        found = [question.base, question.plain]
+        if not _cannot_win(
+            self._expected.get(looked, 0.0), self._expected.get(question.plain, 1.0)
+        ):
+            found.append(looked)
+        return tuple(dict.fromkeys(found))
+
     def _by_expectation(self) -> dict[Kind, dict[Candidate, float]]:
         return {
             kind: {each: speed for each, speed in self._expected.items() if each.kind == kind}
@@ -266,7 +308,7 @@ class _Finals:
     def _entrants(self) -> list[Candidate]:
         """Who is decoded in turn: of each kind those that may win, as many as there is time for."""
         room = self._room()
-        found = [self._question.base]
+        found = list(self._defaults)
         for kind, speeds in self._by_expectation().items():
             if not speeds:
                 continue
@@ -274,11 +316,11 @@ class _Finals:
             able = [
                 each
                 for each, speed in speeds.items()
-                if not _cannot_win(speed, best) and each not in found
+                if not _cannot_win(speed, best) and each not in self._defaults
             ]
-            able.sort(key=lambda each: (-round(speeds[each] / best, 2), self._complexity(each)))
-            found += able[: max(1, min(_MOST[kind], room if kind == "paired" else room // 3))]
-        return list(dict.fromkeys(found))
+            able.sort(key=partial(self._rank, speeds, best))
+            found += able[: min(_MOST[kind], room if kind == "paired" else max(room // 2, 1))]
+        return found
 
     def _room(self) -> int:
         """How many candidates with the draft there is time for."""
@@ -293,12 +335,16 @@ class _Finals:
         if not decodes:
             return 1
         texts = (question.budget - before) / statistics.median(decodes)
-        # Halving takes about four repetitions for each that enters; besides there are one of each
-        # kind and what is shipped.
-        return max(1, math.floor((texts - 3 * _LEAST_FINAL) / 4))
+        # Halving takes about four repetitions for each that enters, and half as many enter without
+        # the draft as with it; besides there are those that stay.
+        return max(1, math.floor((texts - 3 * _LEAST_FINAL) / 6))
 
-    def _complexity(self, candidate: Candidate) -> tuple[int, int, int]:
-        return complexity(candidate, self._question)
+    def _rank(
+        self, speeds: Mapping[Candidate, float], best: float, candidate: Candidate
+    ) -> tuple[int, int, float]:
+        """Who enters first: the fastest; of those that are close, whose settings change least."""
+        changes, *_ = complexity(candidate, self._question)
+        return -round(speeds[candidate] / best / _STEP), changes, -speeds[candidate]
 
     def _failure(self, candidate: Candidate) -> str | None:
         for repetition in self._known.attempts(candidate):
@@ -316,12 +362,12 @@ class _Finals:
         return None
 
     def _rivals(self, cohort: Iterable[Candidate]) -> list[list[Candidate]]:
-        """A cohort by kind, without what is shipped: that stays whatever comes of it."""
-        rivals = [each for each in cohort if each != self._question.base]
+        """A cohort by kind, without those that stay."""
+        rivals = [each for each in cohort if each not in self._defaults]
         return [[each for each in rivals if each.kind == kind] for kind in KINDS]
 
     def _better_half(self, cohort: Sequence[Candidate]) -> list[Candidate]:
-        kept = [self._question.base]
+        kept = [each for each in cohort if each in self._defaults]
         for of_kind in self._rivals(cohort):
             kept += self._standings.order(of_kind)[: math.ceil(len(of_kind) / 2)]
         return kept

@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tokforge_models.measuring.plan import LOOKUP, PLAIN
 from tokforge_models.measuring.spread import geometric_mean, noisy
 from tokforge_models.measuring.trials import Candidate, Decoded, Known, Question, changed
 from tokforge_models.resolution.measurement import TIE
@@ -128,7 +129,11 @@ def complexity(candidate: Candidate, question: Question) -> tuple[int, int, int]
     if setup.draft is not None and shipped.draft is not None:
         settings += len(changed(setup.draft, shipped.draft))
     way = candidate.way
-    return settings, way != question.base.way, way.d if isinstance(way.d, int) else 0
+    if way == question.base.way:
+        return settings, 0, 0
+    order = (LOOKUP, PLAIN)
+    rank = order.index(way) + 1 if way in order else len(order) + 1
+    return settings, rank, way.d if isinstance(way.d, int) else 0
 
 
 def _error(ratios: Sequence[float]) -> float:

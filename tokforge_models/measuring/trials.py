@@ -13,7 +13,7 @@ from tokforge_models.measuring.plan import AUTO, LOOKUP, PLAIN, Way
 LENGTHS = (1, 2, 3, 4, 5, 6, 7)
 """Draft lengths that are tried; ``auto`` picks among them too."""
 
-Kind = Literal["plain", "lookup", "paired"]
+Kind = Literal["paired", "alone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,8 @@ class Candidate:
 
     @property
     def kind(self) -> Kind:
-        """Who guesses: nobody, the context alone, or a draft model."""
-        if self.way == PLAIN:
-            return "plain"
-        return "lookup" if self.way.drafter == "lookup" else "paired"
+        """Whether a draft model takes part."""
+        return "alone" if self.way.drafter in {"none", "lookup"} else "paired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,10 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Load a setup: what do its forwards cost?"""
+    """Load a setup: what do its forwards cost? Repetitions are counted from 0."""
 
     setup: Setup
+    repetition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Judged:
     Attributes:
         divergence: from the reference, in nats a token.
         digest: the same for formats that compute the same numbers.
-        verify: seconds of the target's forward of 1, 2, ... tokens.
+        verify: seconds of the target's forward of 1, 2, ... tokens, the target alone in memory.
     """
 
     divergence: float
@@ -177,8 +176,8 @@ class Question:
         return Candidate(self.shipped, LOOKUP if self.lookup else PLAIN)
 
     @property
-    def alone(self) -> Candidate:
-        """The target as shipped, decoding plain."""
+    def plain(self) -> Candidate:
+        """The target as shipped, decoding plain; it is held against the others to the end too."""
         return Candidate(Setup(self.shipped.target), PLAIN)
 
     @property
@@ -200,6 +199,11 @@ class Known:
     def __init__(self, tried: Iterable[Tried]) -> None:
         self.tried = tuple(tried)
         self._outcomes = {each.trial: each.outcome for each in self.tried}
+        self._decodes: dict[Candidate, dict[int, Outcome]] = {}
+        for each in self.tried:
+            if isinstance(each.trial, Decode):
+                turns = self._decodes.setdefault(each.trial.candidate, {})
+                turns[each.trial.repetition] = each.outcome
 
     def __contains__(self, trial: Trial) -> bool:
         return trial in self._outcomes
@@ -219,13 +223,13 @@ class Known:
         found = self._outcomes.get(trial)
         return found.why if isinstance(found, Failed) else None
 
-    def loaded(self) -> dict[Setup, Costs]:
-        """Costs of every setup that was loaded."""
-        return {
-            each.trial.setup: each.outcome.costs
-            for each in self.tried
-            if isinstance(each.trial, Load) and isinstance(each.outcome, Loaded)
-        }
+    def loaded(self) -> dict[Setup, dict[int, Costs]]:
+        """Costs of every setup that was loaded, by repetition."""
+        found: dict[Setup, dict[int, Costs]] = {}
+        for each in self.tried:
+            if isinstance(each.trial, Load) and isinstance(each.outcome, Loaded):
+                found.setdefault(each.trial.setup, {})[each.trial.repetition] = each.outcome.costs
+        return found
 
     def decoded(self, candidate: Candidate, repetition: int) -> Decoded | None:
         """What one repetition of a candidate gave, if it was decoded."""
@@ -234,25 +238,18 @@ class Known:
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Whoever was decoded with, each once."""
-        decodes = (each.trial for each in self.tried if isinstance(each.trial, Decode))
-        return tuple(dict.fromkeys(trial.candidate for trial in decodes))
+        return tuple(self._decodes)
 
     def attempts(self, candidate: Candidate) -> tuple[int, ...]:
         """Repetitions of a candidate that were tried, whatever came of them."""
-        return tuple(
-            each.trial.repetition
-            for each in self.tried
-            if isinstance(each.trial, Decode) and each.trial.candidate == candidate
-        )
+        return tuple(self._decodes.get(candidate, ()))
 
     def repetitions(self, candidate: Candidate) -> dict[int, Decoded]:
         """Everything that was decoded with a candidate, by repetition."""
         return {
-            each.trial.repetition: each.outcome
-            for each in self.tried
-            if isinstance(each.trial, Decode)
-            and each.trial.candidate == candidate
-            and isinstance(each.outcome, Decoded)
+            turn: outcome
+            for turn, outcome in self._decodes.get(candidate, {}).items()
+            if isinstance(outcome, Decoded)
         }
 
 
@@ -293,11 +290,11 @@ def describe_trial(trial: Trial, shipped: Setup) -> str:
     match trial:
         case Judge(target):
             return f"number format: {_listed(changed(target, shipped.target))}"
-        case Load(setup):
+        case Load(setup, repetition):
             words = list(changed(setup.target, shipped.target))
             if setup.draft is not None and shipped.draft is not None:
                 words += [f"draft {change}" for change in changed(setup.draft, shipped.draft)]
-            return f"costs: {_listed(words)}"
+            return f"costs ({repetition + 1}): {_listed(words)}"
         case Decode(candidate, repetition):
             return f"decoding ({repetition + 1}): {describe(candidate, shipped)}"
 

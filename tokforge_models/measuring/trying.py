@@ -13,7 +13,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
-from tokforge_engine import EngineError, GenerateOptions, Session, TooLittleMemory
+from tokforge_engine import (
+    EngineError,
+    EngineUnavailable,
+    GenerateOptions,
+    Session,
+    TooLittleMemory,
+)
 from tokforge_models.bundle import Settings
 from tokforge_models.errors import TokforgeError
 from tokforge_models.measuring.plan import WARM_UP_TOKENS, Step, Way
@@ -45,8 +51,9 @@ LoadSetup = Callable[[Setup], AbstractContextManager[Session]]
 _SESSIONS = 4
 # Answers that formats are judged on. Their places are read as prompts are, many at once.
 _JUDGED_TOKENS = 40
-# What one repetition of plain decoding should take, as far as its texts can be that short.
-_SECONDS = 2.0
+# What one repetition of plain decoding should take, as far as its texts can be that short, and how
+# much longer its forwards take than those at load, whose context is empty.
+_SECONDS, _LONGER = 1.5, 1.5
 _LEAST_TOKENS, _MOST_TOKENS = 16, 64
 
 
@@ -59,8 +66,9 @@ class Portion:
 
 
 def portion(second: float, workloads: Sequence[Workload]) -> Portion:
-    """What one repetition shall decode where a plain forward takes `second` seconds."""
+    """What one repetition shall decode where a plain forward took `second` seconds at load."""
     prompts = max(len(each.prompts) for each in workloads)
+    second *= _LONGER
     if second * _LEAST_TOKENS * prompts * len(workloads) > 2 * _SECONDS:
         prompts = 1
     tokens = round(_SECONDS / (second * prompts * len(workloads)))
@@ -94,8 +102,8 @@ class Trier:
         self._warm: set[Candidate] = set()
         self._texts: tuple[Text, ...] = ()
         self._portion: Portion | None = None
-        if (costs := known.loaded().get(question.shipped)) is not None:
-            self._portion = portion(costs.verify[0], workloads)
+        if costs := known.loaded().get(question.shipped):
+            self._portion = portion(costs[min(costs)].verify[0], workloads)
 
     def __enter__(self) -> Trier:
         return self
@@ -109,10 +117,16 @@ class Trier:
         self._close_all()
 
     def try_it(self, trial: Trial) -> Tried:
-        """Make one trial."""
+        """Make one trial.
+
+        Raises:
+            EngineUnavailable: MNN does not run here, so no trial can be made.
+        """
         began = self._clock()
         try:
             outcome = self._outcome(trial)
+        except EngineUnavailable:
+            raise
         except (EngineError, TokforgeError) as error:
             outcome = Failed(_on_one_line(error.message))
             # The worker may be gone, and another one is what the next trial needs.
@@ -124,6 +138,9 @@ class Trier:
             case Judge(target):
                 return self._judge(target)
             case Load(setup):
+                # What a session has measured once does not change.
+                if setup in self._open:
+                    self._close(setup)
                 return self._costs(setup)
             case Decode(candidate, _):
                 return self._decode(candidate)
@@ -150,7 +167,7 @@ class Trier:
     def _costs(self, setup: Setup) -> Loaded:
         session = self._session(setup)
         assert session.costs is not None
-        if setup == self._question.shipped:
+        if self._portion is None:
             self._portion = portion(session.costs.verify[0], self._workloads)
         return Loaded(session.costs)
 

@@ -7,7 +7,7 @@
                     "mnn": "3.6.1", "tokforge": "0.1.0", "texts": "<digest of what is decoded>",
                     "lookup": true, "shipped": {"target": {...}, "draft": {...}}},
      "trials": [
-       {"load": {"target": {...}, "draft": {...}}, "seconds": 1.2,
+       {"load": {"target": {...}, "draft": {...}}, "repetition": 0, "seconds": 1.2,
         "verify": [...], "draft_seconds": 0.001, "catch_up_seconds": 0.0003},
        {"judge": {...}, "seconds": 2.1, "divergence": 0.02, "digest": "...", "verify": [...]},
        {"decode": {"target": {...}, "draft": {...}, "way": {"drafter": "model", "d": 3}},
@@ -148,8 +148,8 @@ def candidate_document(candidate: Candidate) -> dict[str, Any]:
 
 def _trial_document(trial: Trial) -> dict[str, Any]:
     match trial:
-        case Load(setup):
-            return {"load": _setup(setup)}
+        case Load(setup, repetition):
+            return {"load": _setup(setup), "repetition": repetition}
         case Judge(target):
             return {"judge": _settings(target)}
         case Decode(candidate, repetition):
@@ -246,7 +246,7 @@ def _read_tried(fields: Fields) -> Tried | None:
 
 
 def _read_load(fields: Fields) -> Load:
-    return Load(_read_setup(fields.mapping("load")))
+    return Load(_read_setup(fields.mapping("load")), _repetition(fields))
 
 
 def _read_judge(fields: Fields) -> Judge:
@@ -254,8 +254,7 @@ def _read_judge(fields: Fields) -> Judge:
 
 
 def _read_decode(fields: Fields) -> Decode:
-    fields.require("repetition", "a number")
-    repetition = fields.integer("repetition", 0, 1 << 20) or 0
+    repetition = _repetition(fields)
     inner = fields.mapping("decode")
     if inner is None:
         return Decode(Candidate(Setup(Settings()), Way("none", 0)), repetition)
@@ -263,6 +262,11 @@ def _read_decode(fields: Fields) -> Decode:
     way = inner.mapping("way")
     candidate = Candidate(_read_setup(inner), read_way(way) if way else Way("none", 0))
     return Decode(candidate, repetition)
+
+
+def _repetition(fields: Fields) -> int:
+    fields.require("repetition", "a number")
+    return fields.integer("repetition", 0, 1 << 20) or 0
 
 
 def _read_setup(fields: Fields | None) -> Setup:

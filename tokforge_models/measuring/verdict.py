@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tokforge_models.bundle import Settings
 from tokforge_models.device import Device
-from tokforge_models.measuring.plan import AUTO
+from tokforge_models.measuring.plan import AUTO, LOOKUP, PLAIN
 from tokforge_models.measuring.searching import (
     KINDS,
     Skipped,
@@ -31,7 +31,8 @@ class Verdict:
     Attributes:
         chosen: what to run with; None where nothing may be chosen, as `words` say.
         before: the pair as shipped; None where that was not measured.
-        best: the best of each kind, as far as it was measured.
+        best: the best with a draft and without, as far as it was measured.
+        plain: the best without any guesses.
         words: the verdict for people.
         complete: whether nothing is left to try within the budget.
         limit: largest divergence that was allowed.
@@ -44,6 +45,7 @@ class Verdict:
     chosen: Standing | None
     before: Standing | None
     best: dict[Kind, Standing]
+    plain: Standing | None
     words: str
     complete: bool
     limit: float | None
@@ -60,27 +62,23 @@ def decide(question: Question, known: Known) -> Verdict:
     found = [standing for candidate in known.candidates() if (standing := standings.of(candidate))]
     found.sort(key=lambda each: -each.ratio)
     able = [each for each in found if _format(each.candidate.setup.target) in allowed]
-    best = {
-        kind: standing
-        for kind in KINDS
-        if (winner := standings.choose(_finalists(able, kind)))
-        and (standing := standings.of(winner))
-    }
-    finalists = {each.candidate: each for each in best.values()}
-    # What is shipped competes although a rival of its kind was faster: the lead may be a tie.
-    before = standings.of(question.base)
-    if before is not None and before in able:
-        finalists[question.base] = before
-    winner = standings.choose(list(finalists))
-    chosen = finalists[winner] if winner else None
+    best: dict[Kind, Standing] = {}
+    for kind in KINDS:
+        of_kind = [each for each in able if each.candidate.kind == kind]
+        if (winner := _best(standings, of_kind)) is not None:
+            best[kind] = winner
+    plain = _best(standings, [each for each in able if each.candidate.way == PLAIN])
+    choice = standings.choose([each.candidate for each in best.values()])
+    chosen = standings.of(choice) if choice else None
     return Verdict(
         chosen=chosen,
-        before=before,
+        before=standings.of(question.base),
         best=best,
-        words=_words(question, known, chosen, best),
+        plain=plain,
+        words=_words(question, known, chosen, best.get("paired"), plain),
         complete=next_trial(question, known) is None,
         limit=limit(question, known),
-        divergence=_divergence(question, known, chosen),
+        divergence=divergence_of(chosen.candidate, question, known) if chosen else None,
         standings=tuple(found),
         refused=refused(question, known),
         skipped=skipped(question, known),
@@ -111,12 +109,9 @@ def profiles(
 
     Nothing, where plain decoding was not measured often enough to hold anything against it.
     """
-    plain = verdict.best.get("plain")
-    if plain is None:
+    plain, alone = verdict.plain, verdict.best.get("alone")
+    if plain is None or alone is None:
         return ()
-    lookup = verdict.best.get("lookup")
-    gains = lookup is not None and lookup.ratio > plain.ratio
-    alone = lookup if lookup is not None and gains else plain
     kept = [
         Measurement(
             device=identity.device,
@@ -127,8 +122,8 @@ def profiles(
             paired=_against(alone, plain),
             by=MeasuredBy.TUNE,
             measured_at=at,
-            lookup=gains if lookup is not None else None,
-            divergence=_divergence(question, known, alone),
+            lookup=alone.candidate.way == LOOKUP if question.lookup else None,
+            divergence=divergence_of(alone.candidate, question, known),
             target_settings=_tuned(alone.candidate.setup.target),
         )
     ]
@@ -141,7 +136,7 @@ def profiles(
                 draft=identity.draft,
                 paired=_against(paired, plain),
                 lookup=way == AUTO if question.lookup and way.d == "auto" else None,
-                divergence=_divergence(question, known, paired),
+                divergence=divergence_of(paired.candidate, question, known),
                 target_settings=_tuned(paired.candidate.setup.target),
                 draft_settings=_tuned(paired.candidate.setup.draft or Settings()),
                 d=way.d,
@@ -152,7 +147,7 @@ def profiles(
 
 def _against(standing: Standing, plain: Standing) -> float:
     """Tokens a second beside those of plain decoding: as the ratios, taken in turn, say."""
-    return plain.speed * standing.ratio / plain.ratio
+    return plain.speed * (standing.ratio / plain.ratio)
 
 
 def _tuned(settings: Settings) -> Settings:
@@ -164,23 +159,26 @@ def _format(target: Settings) -> Settings:
     return replace(target, threads=None)
 
 
-def _finalists(standings: Sequence[Standing], kind: Kind) -> list[Candidate]:
-    """Those of a kind that came furthest; who was dropped earlier was slower then."""
-    of_kind = [each for each in standings if each.candidate.kind == kind]
-    most = max((each.repetitions for each in of_kind), default=0)
-    return [each.candidate for each in of_kind if each.repetitions >= most - 1]
+def _best(standings: Standings, measured: Sequence[Standing]) -> Standing | None:
+    """The best of those that came furthest; who was dropped earlier was slower then."""
+    most = max((each.repetitions for each in measured), default=0)
+    choice = standings.choose([each.candidate for each in measured if each.repetitions >= most - 1])
+    return standings.of(choice) if choice else None
 
 
-def _divergence(question: Question, known: Known, standing: Standing | None) -> float | None:
-    if standing is None:
-        return None
-    target = standing.candidate.setup.target
-    judged = known.judged(replace(target, threads=question.shipped.target.threads))
+def divergence_of(candidate: Candidate, question: Question, known: Known) -> float | None:
+    """How far a candidate's number format is from the reference; None where it was not judged."""
+    threads = question.shipped.target.threads
+    judged = known.judged(replace(candidate.setup.target, threads=threads))
     return judged.divergence if judged else None
 
 
 def _words(
-    question: Question, known: Known, chosen: Standing | None, best: dict[Kind, Standing]
+    question: Question,
+    known: Known,
+    chosen: Standing | None,
+    paired: Standing | None,
+    plain: Standing | None,
 ) -> str:
     if (why := broken(question, known)) is not None:
         return f"the pair does not run as shipped: {why}"
@@ -189,10 +187,11 @@ def _words(
             return "no number format is known to be as near to the reference as was asked for"
         return "too little was measured to choose by; a larger budget helps"
     said = [_choice(question, chosen)]
-    plain, paired = best.get("plain"), best.get("paired")
     if plain is not None and paired is not None:
-        ratio = paired.ratio / plain.ratio
-        said.append(f"with the draft {ratio:.2f} times plain decoding, each at its best")
+        said.append(
+            f"with the draft {paired.ratio / plain.ratio:.2f} times plain decoding, each at its "
+            "best"
+        )
         if chosen.candidate.kind != "paired":
             said.append("so the draft does not pay here")
     return "; ".join(said)
