@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from tokforge_engine.choice import greedy
 from tokforge_engine.constraint import Constraint, Vocabulary
 from tokforge_engine.conversation import Conversation, reusable, same_length
 from tokforge_engine.costs import Costs, measure_costs
-from tokforge_engine.decoding import decode, prefill
+from tokforge_engine.decoding import Token, decode, prefill
 from tokforge_engine.detokenizing import Detokenizer
 from tokforge_engine.drafting import SCORED, DraftModel, likeliest
 from tokforge_engine.errors import Incompatible, InvalidRequest
@@ -140,7 +140,6 @@ class Pair:
     def _answer(self, order: Generate, cancelled: Callable[[], bool]) -> None:
         self._send(Phase(f"generating with {self._label}"))
         target, options = self._target, order.options
-        policy = self._policy(options)
         rendered = self._rendered(order)
         self._send(Begun(order.request, opens_thought(rendered)))
         prompt = self._conversation.prompt(rendered, target.encode)
@@ -150,37 +149,23 @@ class Pair:
         tally = Tally()
         self._go_back(prompt, tally)
         self._conversation.asked(rendered, prompt)
-        for done in prefill(target, prompt, tally):
-            self._send(Prefilled(order.request, done, len(prompt)))
-            if cancelled():
-                raise _GivenUp
-        if self._draft is not None:
-            self._draft.on_read = partial(self._draft_reads, self._draft.name, cancelled)
-        text = Detokenizer(target.token_bytes, options.stop)
-        pieces = Pieces(order.request, self._send, tally, text)
-        finish_reason: FinishReason = "length"
+        self._read(order, prompt, tally, cancelled)
+        is_stop = _never if options.ignore_stop_tokens else target.is_stop
         tokens = decode(
             target,
-            policy,
+            self._policy(options),
             prompt,
             limit=limit,
-            is_stop=_never if options.ignore_stop_tokens else target.is_stop,
+            is_stop=is_stop,
             tally=tally,
             choose=choose,
         )
+        text = Detokenizer(target.token_bytes, options.stop)
+        recorded = recorder.recorded if recorder else ()
+        pieces = Pieces(order.request, self._send, tally, text, recorded)
         ids: list[int] = []
         try:
-            for token in tokens:
-                if cancelled():
-                    raise _GivenUp
-                if not options.ignore_stop_tokens and target.is_stop(token.id):
-                    finish_reason = "stop"
-                    break
-                ids.append(token.id)
-                pieces.add(token, recorder.recorded[len(ids) - 1] if recorder else None)
-                if pieces.stopped:
-                    finish_reason = "stop"
-                    break
+            finish_reason = _said(tokens, ids, pieces, is_stop, cancelled)
         finally:
             tokens.close()
             said = b"".join(map(target.token_bytes, ids))
@@ -200,6 +185,17 @@ class Pair:
             with contextlib.suppress(OSError):
                 self._learned.write(self._learned_file)
         self._send(Finished(order.request, result))
+
+    def _read(
+        self, order: Generate, prompt: Sequence[int], tally: Tally, cancelled: Callable[[], bool]
+    ) -> None:
+        """Read all of a prompt but its last chunk."""
+        for done in prefill(self._target, prompt, tally):
+            self._send(Prefilled(order.request, done, len(prompt)))
+            if cancelled():
+                raise _GivenUp
+        if self._draft is not None:
+            self._draft.on_read = partial(self._draft_reads, self._draft.name, cancelled)
 
     def _draft_reads(self, name: str, cancelled: Callable[[], bool], done: int, total: int) -> None:
         if cancelled():
@@ -314,6 +310,34 @@ class Pair:
 
 class _GivenUp(Exception):
     """The request is no longer wanted."""
+
+
+def _said(
+    tokens: Iterable[Token],
+    ids: list[int],
+    pieces: Pieces,
+    is_stop: Callable[[int], bool],
+    cancelled: Callable[[], bool],
+) -> FinishReason:
+    """Hand tokens on until they end, which is at the length's limit unless something ends them.
+
+    Args:
+        tokens: as they come.
+        ids: takes those of the answer.
+        pieces: takes the tokens.
+        is_stop: whether an id ends the text; that one is not part of it.
+        cancelled: whether the answer is no longer wanted.
+    """
+    for token in tokens:
+        if cancelled():
+            raise _GivenUp
+        if is_stop(token.id):
+            return "stop"
+        ids.append(token.id)
+        pieces.add(token)
+        if pieces.stopped:
+            return "stop"
+    return "length"
 
 
 def _seeded(sampling: Sampling) -> Sampling:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tokforge_engine.decoding import Token
 from tokforge_engine.detokenizing import Detokenizer
@@ -30,9 +30,18 @@ class Pieces:
         send: takes reports.
         tally: counts what was drafted so far.
         text: makes text of ids.
+        recorded: what there is to tell of each token, at least of those that were added; empty
+            where nobody asked.
     """
 
-    def __init__(self, request: int, send: Send, tally: Tally, text: Detokenizer) -> None:
+    def __init__(
+        self,
+        request: int,
+        send: Send,
+        tally: Tally,
+        text: Detokenizer,
+        recorded: Sequence[TokenLogprobs] = (),
+    ) -> None:
         self._request = request
         self._send = send
         self._tally = tally
@@ -42,7 +51,8 @@ class Pieces:
         self._texts_by: list[str | None] = []
         self._ids: list[int] = []
         self._ids_by: list[str | None] = []
-        self._logprobs: list[TokenLogprobs] = []
+        self._recorded = recorded
+        self._sent_ids = 0
         # How many of these ids have become text.
         self._said = 0
         self._sent: list[str] = []
@@ -57,12 +67,10 @@ class Pieces:
         """Whether a stop text was met."""
         return self._detokenizer.stopped
 
-    def add(self, token: Token, logprobs: TokenLogprobs | None = None) -> None:
-        """Take a token, and what is known of it."""
+    def add(self, token: Token) -> None:
+        """Take a token."""
         self._ids.append(token.id)
         self._ids_by.append(token.drafted_by)
-        if logprobs:
-            self._logprobs.append(logprobs)
         if self._detokenizer.may_stop:
             self._say()
         if time.monotonic() - self._sent_at >= _PIECE_SECONDS:
@@ -91,18 +99,17 @@ class Pieces:
         self._say()
         if not self._texts and not self._ids:
             return
+        sent, self._sent_ids = self._sent_ids, self._sent_ids + len(self._ids)
         self._send(
             Part(
                 self._request,
                 *(tuple(self._texts), tuple(self._texts_by)),
                 *(tuple(self._ids), tuple(self._ids_by)),
-                tuple(self._logprobs),
+                tuple(self._recorded[sent : self._sent_ids]),
                 self._tally.drafted,
                 self._tally.accepted,
             )
         )
         self._sent += self._texts
-        for sent in (self._texts, self._texts_by, self._ids, self._ids_by, self._logprobs):
-            sent.clear()
-        self._said = 0
+        self._texts, self._texts_by, self._ids, self._ids_by, self._said = [], [], [], [], 0
         self._sent_at = time.monotonic()
