@@ -81,6 +81,14 @@ def test_what_was_found_is_saved_and_gone_by(pair: Path, tmp_path: Path) -> None
     assert run(["resolve", "demo-chat", "--draft", "none"]) == 0
 
 
+def test_what_could_not_be_kept_is_not_measured(
+    pair: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pair / "measurements").write_text("", encoding="utf-8")
+    assert run(["bench", "demo-chat", "--save", "--repetitions", "1000"]) == 6
+    assert "cannot make the folder" in capsys.readouterr().err
+
+
 @needs_mnn
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
 def test_ctrl_c_keeps_what_was_measured(pair: Path) -> None:

@@ -111,6 +111,7 @@ def bench(
 ) -> int:
     """Measure a target: plain, with each draft and length, with lookup, with auto."""
     from tokforge_models.cli.measuring import Asked, Outcome, measure_pairs, pairs_of
+    from tokforge_models.cli.saving import profiles_of
     from tokforge_models.cli.world import World
     from tokforge_models.measuring.document import read_report
     from tokforge_models.measuring.workloads import chosen
@@ -143,6 +144,8 @@ def bench(
         # All is measured, also what an earlier measurement spoke against.
         overrides = replace(overrides_of(running, "auto", samples=False), lookup=True)
         pairs = pairs_of(world, target, tuple(dict.fromkeys(drafts)), overrides)
+        if save:
+            profiles_of(world).prepare()
         outcome = measure_pairs(world, pairs, asked)
         if save:
             saved = _save(world, target, outcome)

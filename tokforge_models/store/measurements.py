@@ -58,6 +58,14 @@ class Measurements:
                 faulty[path] = error
         return Kept(measurements, faulty)
 
+    def prepare(self) -> None:
+        """Make the folder, before anything is measured that could not be kept.
+
+        Raises:
+            StorageError: it cannot be made.
+        """
+        self._disk.make_folder(self._folder)
+
     def save(self, measurement: Measurement) -> Path:
         """Keep a profile in the place of an older one of the same bundles, and tell where.
 
@@ -68,6 +76,6 @@ class Measurements:
         """
         contents = filter(None, (measurement.target, measurement.draft))
         path = self._folder / f"{pair_key(*contents)}.json"
-        self._disk.make_folder(self._folder)
+        self.prepare()
         self._disk.write(path, write_measurement(measurement))
         return path
