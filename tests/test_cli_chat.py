@@ -170,7 +170,10 @@ def test_commands_change_how_the_next_answer_is_made(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("/d 8", "expected auto or 0 to 7; got 8"),
+        *(
+            (f"/d {d}", f"/d takes a number of tokens; expected auto or 0 to 7; got '{d}'")
+            for d in ("8", "99", "many", "-1")
+        ),
         ("/draft someone", "no bundle is called 'someone'; kept auto and the conversation"),
         ("/draft", "expected auto, none, lookup or an id"),
         ("/nonsense", "there is no command /nonsense"),

@@ -34,20 +34,26 @@ def overrides_of(running: Running, d: str | None, *, samples: bool) -> Overrides
     return Overrides(target=target, draft=draft, d=length)
 
 
-def draft_length(text: str) -> int | Literal["auto"]:
+def draft_length(text: str, *, most: int | None = None, word: str = "-d") -> int | Literal["auto"]:
     """A draft length as a person writes it.
 
+    Args:
+        text: what was written.
+        most: the longest that may be; None means the engine's own limit.
+        word: what it was written after.
+
     Raises:
-        UsageError: it is neither a number nor ``auto``.
+        UsageError: it is neither ``auto`` nor a number in range.
     """
     if text == "auto":
         return "auto"
     from tokforge_engine.settings import MAX_D
 
-    if text in map(str, range(MAX_D + 1)):
+    most = MAX_D if most is None else most
+    if text in map(str, range(most + 1)):
         return int(text)
     raise UsageError(
-        "-d takes a number of tokens", expected=f"auto or 0 to {MAX_D}", got=repr(text[:20])
+        f"{word} takes a number of tokens", expected=f"auto or 0 to {most}", got=repr(text[:20])
     )
 
 

@@ -235,9 +235,7 @@ class Talk:
         return self._pair.d if d == 0 or (d != "auto" and d > most) else d
 
     def _choose_length(self, text: str) -> None:
-        d, most = draft_length(text), self._pair.session.max_d
-        if d != "auto" and d > most:
-            raise UsageError("/d is out of range", expected=f"auto or 0 to {most}", got=text)
+        d = draft_length(text, most=self._pair.session.max_d, word="/d")
         self._options = replace(self._options, d=d)
         output.note(f"d {d}")
 
