@@ -64,7 +64,7 @@ def test_what_was_found_is_saved_and_gone_by(pair: Path, tmp_path: Path) -> None
     assert ended.code == 0
     alone, paired = ended.document["saved"]
     assert (alone["draft"], paired["draft"]) == (None, "demo-draft")
-    kept = Measurements(pair / "measurements").read()
+    kept = Measurements(pair).read()
     assert {str(path) for path in kept.measurements} == {
         each["file"] for each in (alone, paired) if each["file"]
     }

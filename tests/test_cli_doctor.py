@@ -76,7 +76,7 @@ def test_a_damaged_bundle(no_engine: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_profile_and_a_file_that_is_none(
     no_engine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = Measurements(no_engine / "measurements").save(FAST)
+    file = Measurements(no_engine).save(FAST)
     (no_engine / "measurements" / "x.json").write_text("[", encoding="utf-8")
     code, document = told(capsys)
     assert code == 0

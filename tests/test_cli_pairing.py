@@ -134,7 +134,7 @@ def test_before_a_measurement_after_a_gain_and_after_a_loss(
         paired=41.2,
         d=3,
     )
-    kept = Measurements(home / "measurements")
+    kept = Measurements(home)
     file = kept.save(pair)
     gain = answer()
     assert (gain["draft"], gain["rule"]) == (PACK, "qwen3-1.7b-measured")

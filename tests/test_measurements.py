@@ -32,7 +32,7 @@ def test_a_pair_and_its_target_alone_are_two(tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_told_and_left(tmp_path: Path) -> None:
     kept = Measurements(tmp_path)
     good = kept.save(FAST)
-    bad = tmp_path / "zz.json"
+    bad = good.with_name("zz.json")
     bad.write_text("{", encoding="utf-8")
     found = kept.read()
     assert list(found.measurements) == [good]

@@ -111,10 +111,10 @@ def bench(
 ) -> int:
     """Measure a target: plain, with each draft and length, with lookup, with auto."""
     from tokforge_models.cli.measuring import Asked, Outcome, measure_pairs, pairs_of
-    from tokforge_models.cli.saving import profiles_of
     from tokforge_models.cli.world import World
     from tokforge_models.measuring.document import read_report
     from tokforge_models.measuring.workloads import chosen
+    from tokforge_models.store.measurements import Measurements
 
     if sum(given is not None for given in (target, read, compare)) != 1:
         raise UsageError("bench takes one thing", expected="a TARGET, --read FILE or --compare A B")
@@ -145,7 +145,7 @@ def bench(
         overrides = replace(overrides_of(running, "auto", samples=False), lookup=True)
         pairs = pairs_of(world, target, tuple(dict.fromkeys(drafts)), overrides)
         if save:
-            profiles_of(world).prepare()
+            Measurements(world.store.home, world.store.disk).prepare()
         outcome = measure_pairs(world, pairs, asked)
         if save:
             saved = _save(world, target, outcome)

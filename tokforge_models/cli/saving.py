@@ -13,11 +13,6 @@ from tokforge_models.store.measurements import Measurements
 UNSET = "as the bundle says"
 
 
-def profiles_of(world: World) -> Measurements:
-    """The profiles of a store."""
-    return Measurements(world.store.home / "measurements", world.store.disk)
-
-
 def save_profiles(
     world: World, target: str, profiles: Iterable[Measurement]
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -35,7 +30,7 @@ def save_profiles(
         StorageError: the store cannot be written.
     """
     before = world.resolve(target).resolution
-    kept = profiles_of(world)
+    kept = Measurements(world.store.home, world.store.disk)
     files = tuple([kept.save(profile) for profile in profiles])
     return files, changes(before, world.resolve(target).resolution)
 

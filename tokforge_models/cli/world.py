@@ -93,7 +93,7 @@ class World:
         fingerprints, unread = self._fingerprints(target, installed, draft)
         if draft == "auto" and target.id in installed and target.id not in fingerprints:
             draft = "none"
-        kept = Measurements(self.store.home / "measurements", self.store.disk).read()
+        kept = Measurements(self.store.home, self.store.disk).read()
         resolution = resolve(
             target,
             registry=self.registry,

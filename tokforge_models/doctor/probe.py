@@ -56,7 +56,7 @@ def probe(
     files, problems = _registry(layers)
     faults: list[str] = []
     bundles = _bundles(store, faults)
-    kept = Measurements(store.home / "measurements").read()
+    kept = Measurements(store.home).read()
     ids = _ids(store, faults)
     return Facts(
         python=Python(

@@ -24,7 +24,7 @@ from tokforge_models.resolution.measurement import (
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a folder holds.
+    """What a store has.
 
     Attributes:
         measurements: by file.
@@ -36,15 +36,15 @@ class Kept:
 
 
 class Measurements:
-    """Profiles in a folder.
+    """The profiles of a store.
 
     Args:
-        folder: made at the first write.
+        home: root of the store.
         disk: where changes go.
     """
 
-    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
-        self._folder = folder
+    def __init__(self, home: Path, disk: Disk | None = None) -> None:
+        self._folder = home / "measurements"
         self._disk = disk or Disk()
 
     def read(self) -> Kept:
