@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,20 @@ def test_the_real_machine(home: Path) -> None:
     assert document["network"]["HF_TOKEN"] == "is set"
     assert "hunter2" not in ended.out + ended.err
     assert not home.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+def test_an_mnn_that_kills_its_process_is_one_problem(home: Path, tmp_path: Path) -> None:
+    module = tmp_path / "broken" / "MNN" / "__init__.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", encoding="utf-8")
+    about = tmp_path / "broken" / "MNN-3.6.1.dist-info" / "METADATA"
+    about.parent.mkdir()
+    about.write_text("Metadata-Version: 2.1\nName: MNN\nVersion: 3.6.1\n", encoding="utf-8")
+    ended = tokforge("doctor", "--json", env={"PYTHONPATH": str(tmp_path / "broken")})
+    assert ended.code == 8
+    (problem,) = [each for each in ended.document["findings"] if each["level"] == "problem"]
+    assert problem["text"] == ("3.6.1 cannot be used: importing it ends the process (SIGSEGV)")
 
 
 def test_for_people(no_engine: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from tokforge_models.model_files.fingerprint import Fingerprint, fingerprint_of
     from tokforge_models.pulling.pull import Pulled, preview, pull
     from tokforge_models.registry.registry import Registry
+    from tokforge_models.resolution.measurement import Measurement
     from tokforge_models.resolution.resolution import Overrides, Resolution, resolve
+    from tokforge_models.store.measurements import Measurements
     from tokforge_models.store.store import BundleStatus, Store
     from tokforge_models.upkeep.exporting import Exported, export_bundle
     from tokforge_models.upkeep.importing import import_bundle
@@ -60,7 +62,9 @@ _HOMES = {
     "pulling.pull": ("Pulled", "preview", "pull"),
     "registry.registry": ("Registry",),
     "upkeep.removal": ("Removed", "remove"),
+    "resolution.measurement": ("Measurement",),
     "resolution.resolution": ("Overrides", "Resolution", "resolve"),
+    "store.measurements": ("Measurements",),
     "store.store": ("BundleStatus", "Store"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -75,6 +79,8 @@ __all__ = [
     "Fingerprint",
     "Installed",
     "IntegrityError",
+    "Measurement",
+    "Measurements",
     "Overrides",
     "Platform",
     "Pulled",
