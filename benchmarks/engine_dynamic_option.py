@@ -14,7 +14,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tokforge_engine import GenerateOptions, ModelSpec, Result, RuntimeSettings, Session
-from tokforge_models.measuring.quality import PROMPTS, answer, distance, read_texts
+from tokforge_models.measuring.quality import answer, distance, read_texts
+
+PROMPTS = (
+    "Explain how a bicycle stays upright.",
+    "Write a short letter to a friend about a day at the sea.",
+    "What are the steps to bake bread?",
+    "Describe a forest in autumn.",
+)
 
 TOKENS = 48
 
