@@ -17,7 +17,8 @@ from tokforge_models.serving.errors import (
     ShuttingDown,
     TookTooLong,
 )
-from tokforge_models.serving.queue import Ended, Queue
+from tokforge_models.serving.queue import Queue
+from tokforge_models.serving.served import Ended
 
 CHAT = (Message("user", "hi"),)
 OPTIONS = GenerateOptions()

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokforge_models.serving.tools import Arguments, Begun, CallSplitter
+from tokforge_models.serving.tools import Arguments, CallBegun, CallSplitter
 
 NAMES = {"sum", "time"}
 
@@ -20,7 +20,7 @@ def split(*texts):
 def joined(parts):
     whole = []
     for part in parts:
-        if whole and type(whole[-1]) is type(part) and not isinstance(part, Begun):
+        if whole and type(whole[-1]) is type(part) and not isinstance(part, CallBegun):
             text = part if isinstance(part, str) else part.text
             last = whole.pop()
             whole.append(last + text if isinstance(last, str) else Arguments(last.text + text))
@@ -42,9 +42,9 @@ def test_text_stays_text():
 def test_a_call_is_taken_out_with_the_blanks_around_it():
     assert split(f"Let me see.\n{call()}\n{call('time', '{}')}\n Done. ") == [
         "Let me see.",
-        Begun("sum"),
+        CallBegun("sum"),
         Arguments('{"of": [1, 2]}'),
-        Begun("time"),
+        CallBegun("time"),
         Arguments("{}"),
         "Done.",
     ]
@@ -53,7 +53,7 @@ def test_a_call_is_taken_out_with_the_blanks_around_it():
 def test_arguments_come_as_they_are_written():
     splitter = CallSplitter(NAMES)
     assert splitter.add('<tool_call>{"name": "sum", "arguments": {"te') == [
-        Begun("sum"),
+        CallBegun("sum"),
         Arguments('{"te'),
     ]
     assert splitter.add('xt": "}</tool_call>\\"') == [Arguments('xt": "}</tool_call>\\"')]
@@ -64,12 +64,18 @@ def test_arguments_come_as_they_are_written():
 
 def test_a_call_whose_arguments_come_first_is_one_too():
     text = '<tool_call>{"arguments": {"of": []}, "name": "sum"}</tool_call>'
-    assert split(text) == [Begun("sum"), Arguments('{"of": []}')]
+    assert split(text) == [CallBegun("sum"), Arguments('{"of": []}')]
 
 
 def test_a_call_whose_end_was_cut_is_one_if_it_is_whole():
-    assert split(call().removesuffix("</tool_call>")) == [Begun("sum"), Arguments('{"of": [1, 2]}')]
-    assert split('<tool_call>{"arguments": {}, "name": "sum"}') == [Begun("sum"), Arguments("{}")]
+    assert split(call().removesuffix("</tool_call>")) == [
+        CallBegun("sum"),
+        Arguments('{"of": [1, 2]}'),
+    ]
+    assert split('<tool_call>{"arguments": {}, "name": "sum"}') == [
+        CallBegun("sum"),
+        Arguments("{}"),
+    ]
 
 
 def test_half_a_character_in_arguments_can_still_be_sent():
@@ -97,7 +103,7 @@ def test_what_is_no_call_of_a_known_function_stays_text():
 
 def test_arguments_that_are_no_json_end_with_the_mark():
     assert split('<tool_call>{"name": "sum", "arguments": {"of": [}</tool_call> so') == [
-        Begun("sum"),
+        CallBegun("sum"),
         Arguments('{"of": [}'),
         "so",
     ]
@@ -105,7 +111,7 @@ def test_arguments_that_are_no_json_end_with_the_mark():
 
 def test_an_answer_may_end_within_arguments():
     assert split('<tool_call>{"name": "sum", "arguments": {"of": [1,') == [
-        Begun("sum"),
+        CallBegun("sum"),
         Arguments('{"of": [1,'),
     ]
 
@@ -134,6 +140,6 @@ def test_parts_do_not_depend_on_how_the_text_is_cut(text, cuts):
 def test_whatever_the_arguments_are_they_come_out_whole(arguments, before, ascii_only):
     written = json.dumps(arguments, ensure_ascii=ascii_only)
     parts = split(before, call("sum", written))
-    assert parts[-2] == Begun("sum")
+    assert parts[-2] == CallBegun("sum")
     assert json.loads(parts[-1].text) == arguments
     assert "".join(part for part in parts if isinstance(part, str)) == before.rstrip()

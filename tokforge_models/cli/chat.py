@@ -29,7 +29,7 @@ from tokforge_models.cli.options import (
     Target,
     Thinking,
 )
-from tokforge_models.cli.progress import Reading
+from tokforge_models.cli.progress import PromptProgress
 from tokforge_models.errors import StorageError, TokforgeError, UsageError
 from tokforge_models.names import users_path
 
@@ -141,7 +141,7 @@ class Talk:
     def _answer(self, text: str) -> None:
         from tokforge_engine import InvalidRequest, Message
 
-        reading = Reading()
+        reading = PromptProgress()
         try:
             chat = [*self._messages, Message("user", text)]
             generation = self._pair.session.generate(chat, self._options, on_prefill=reading)

@@ -28,7 +28,7 @@ def bar() -> Iterator[Progress]:
             bars.close()
 
 
-class Reading:
+class PromptProgress:
     """A bar for the tokens of a long prompt, gone before the answer comes; none for pipes."""
 
     _LONG = 512

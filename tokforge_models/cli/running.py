@@ -27,7 +27,7 @@ from tokforge_models.cli.options import (
     Target,
     Thinking,
 )
-from tokforge_models.cli.progress import Reading
+from tokforge_models.cli.progress import PromptProgress
 from tokforge_models.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _stream(
     session: Session, chat: Sequence[Message] | str, options: GenerateOptions, *, show: bool
 ) -> Answer:
     """Have a prompt answered; thoughts are shown in a terminal alone, and dimmed."""
-    reading = Reading()
+    reading = PromptProgress()
     telling = Telling(session.generate(chat, options, on_prefill=reading))
     try:
         for said, _ in telling:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tokforge_engine.statistics import Statistics
-from tokforge_models.serving.queue import Ended
+from tokforge_models.serving.served import Ended
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 
@@ -102,14 +102,13 @@ class Timings(Value):
         return cls(
             cache_n=stats.reused,
             prompt_n=stats.prefilled,
-            **_pace("prompt", stats.prefilled, stats.prefill_seconds, _prefill_speed(stats)),
+            prompt_ms=_ms(stats.prefill_seconds),
+            prompt_per_token_ms=_per_token_ms(stats.prefill_seconds, stats.prefilled),
+            prompt_per_second=round(_prefill_speed(stats), 3),
             predicted_n=result.completion_tokens,
-            **_pace(
-                "predicted",
-                result.completion_tokens,
-                stats.decode_seconds,
-                stats.tokens_per_second,
-            ),
+            predicted_ms=_ms(stats.decode_seconds),
+            predicted_per_token_ms=_per_token_ms(stats.decode_seconds, result.completion_tokens),
+            predicted_per_second=round(stats.tokens_per_second, 3),
             draft_n=stats.drafted,
             draft_n_accepted=stats.accepted,
             rounds=stats.rounds,
@@ -155,7 +154,7 @@ class Usage(Value):
         )
 
 
-class Said(Value):
+class AnswerMessage(Value):
     """An answer's message; in a stream, what of it has become certain."""
 
     role: Literal["assistant"] | None = None
@@ -168,7 +167,7 @@ class ChatChoice(Value):
     """The answer; there is one."""
 
     index: int
-    message: Said
+    message: AnswerMessage
     logprobs: ChatLogprobs | None
     finish_reason: FinishReason
     provenance: list[Origin] | None = None
@@ -178,7 +177,7 @@ class ChatChunkChoice(Value):
     """What comes next of the answer."""
 
     index: int
-    delta: Said
+    delta: AnswerMessage
     logprobs: ChatLogprobs | None
     finish_reason: FinishReason | None
     provenance: list[Origin] | None = None
@@ -290,12 +289,8 @@ def _prefill_speed(stats: Statistics) -> float:
     return stats.prefilled / stats.prefill_seconds if stats.prefill_seconds > 0 else 0.0
 
 
-def _pace(what: str, tokens: int, seconds: float, per_second: float) -> dict[str, float]:
-    return {
-        f"{what}_ms": _ms(seconds),
-        f"{what}_per_token_ms": _ms(seconds / tokens) if tokens else 0.0,
-        f"{what}_per_second": round(per_second, 3),
-    }
+def _per_token_ms(seconds: float, tokens: int) -> float:
+    return _ms(seconds / tokens) if tokens else 0.0
 
 
 def _ms(seconds: float) -> float:

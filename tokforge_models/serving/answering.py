@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from tokforge_models.serving.errors import ApiError, ClientGone, own_fault
-from tokforge_models.serving.queue import Ended
 from tokforge_models.serving.reading import ChatReader, Reading, TextReader
+from tokforge_models.serving.served import Ended
 from tokforge_models.serving.telling import Clock
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _DONE = "data: [DONE]\n\n"
 _EVENTS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-class Answer(Response):
+class AnswerResponse(Response):
     """The response to an order.
 
     The status is sent with the first piece, so what goes wrong before has a status of its own;

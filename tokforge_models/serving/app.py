@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tokforge_models.serving import answered, asked, grammar
-from tokforge_models.serving.answering import Answer
+from tokforge_models.serving.answering import AnswerResponse
 from tokforge_models.serving.checking import checked
 from tokforge_models.serving.errors import NotAllowed, NotFound
 from tokforge_models.serving.openapi import Operation, document, page
@@ -173,13 +173,13 @@ class App:
         wanted = checked(asked.ChatRequest, await self._read(request))
         order = chat_order(wanted, self._queue.served, self._max_tokens)
         teller = ChatTeller(order, wanted.model)
-        return Answer(self._queue, order, ChatReader(order.tools), teller, self._metrics)
+        return AnswerResponse(self._queue, order, ChatReader(order.tools), teller, self._metrics)
 
     async def _completion(self, request: Request) -> Response:
         wanted = checked(asked.CompletionRequest, await self._read(request))
         order = completion_order(wanted, self._queue.served, self._max_tokens)
         teller = CompletionTeller(order, wanted.model)
-        return Answer(self._queue, order, TextReader(), teller, self._metrics)
+        return AnswerResponse(self._queue, order, TextReader(), teller, self._metrics)
 
     async def _read(self, request: Request) -> bytes:
         # Who would be sent away is not read first.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from tokforge_models.serving.errors import ApiError, ClientGone
-from tokforge_models.serving.queue import Ended, Ticket
+from tokforge_models.serving.queue import Ticket
+from tokforge_models.serving.served import Ended
 
 if TYPE_CHECKING:
     from tokforge_engine import Piece

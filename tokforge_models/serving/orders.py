@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from tokforge_engine import GenerateOptions, InvalidRequest, Message, Sampling, ToolCall
 from tokforge_models.serving.asked import (
@@ -86,12 +86,8 @@ def chat_order(request: ChatRequest, served: Served, most_tokens: int) -> Order:
         grammar=grammar,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
     )
-    return Order(
-        _messages(request.messages),
-        options,
-        frozenset(tool.function.name for tool in tools),
-        **_telling(request),
-    )
+    names = frozenset(tool.function.name for tool in tools)
+    return _order(request, _messages(request.messages), options, names)
 
 
 def completion_order(request: CompletionRequest, served: Served, most_tokens: int) -> Order:
@@ -108,20 +104,28 @@ def completion_order(request: CompletionRequest, served: Served, most_tokens: in
     )
     with _naming("prompt"):
         chat = (Message("user", prompt),)
-    return Order(chat, options, **_telling(request))
+    return _order(request, chat, options)
 
 
-def _telling(request: Request) -> dict[str, Any]:
+def _order(
+    request: Request,
+    chat: tuple[Message, ...],
+    options: GenerateOptions,
+    tools: frozenset[str] = frozenset(),
+) -> Order:
     if request.stream_options is not None and not request.stream:
         raise BadRequest("stream_options needs stream to be true", param="stream_options")
     if request.timings_per_token and not request.stream:
         raise BadRequest("timings_per_token needs stream to be true", param="timings_per_token")
-    return {
-        "stream": bool(request.stream),
-        "usage": bool(request.stream_options and request.stream_options.include_usage),
-        "provenance": bool(request.provenance),
-        "live_timings": bool(request.timings_per_token),
-    }
+    return Order(
+        chat,
+        options,
+        tools,
+        stream=bool(request.stream),
+        usage=bool(request.stream_options and request.stream_options.include_usage),
+        provenance=bool(request.provenance),
+        live_timings=bool(request.timings_per_token),
+    )
 
 
 def _check_model(request: Request, served: Served) -> None:

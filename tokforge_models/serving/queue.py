@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tokforge_engine import EngineCrashed, EngineError, Incompatible, InvalidRequest
@@ -30,29 +29,16 @@ from tokforge_models.serving.errors import (
     TookTooLong,
     own_fault,
 )
-from tokforge_models.serving.served import Answer, Served
+from tokforge_models.serving.served import Ended, RunningAnswer, Served
 
 if TYPE_CHECKING:
-    from tokforge_engine import GenerateOptions, Message, Piece, Result
+    from tokforge_engine import GenerateOptions, Message, Piece
 
 _LOG = logging.getLogger(__name__)
 _MOST_RETRY_SECONDS = 60
 # Of the mean duration of an answer, what the latest one counts.
 _LATEST = 0.2
 _STOP_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How an answer ended.
-
-    Attributes:
-        result: the answer.
-        waited: seconds from its request to its beginning.
-    """
-
-    result: Result
-    waited: float
 
 
 class Ticket:
@@ -85,7 +71,7 @@ class Ticket:
         self._loop = loop
         self._events: asyncio.Queue[Piece | Ended | Exception] = asyncio.Queue()
         self._lock = threading.Lock()
-        self._answer: Answer | None = None
+        self._answer: RunningAnswer | None = None
         self._over = False
 
     async def events(self) -> AsyncIterator[Piece | Ended]:
@@ -103,7 +89,7 @@ class Ticket:
             if isinstance(event, Ended):
                 return
 
-    def begin(self, answer: Answer) -> None:
+    def begin(self, answer: RunningAnswer) -> None:
         """It runs now; called in the model's thread."""
         with self._lock:
             self._answer = answer

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 
 from tokforge_engine import Piece, Said, ThinkSplitter, TokenLogprobs
 from tokforge_models.serving.answered import Call, CalledFunction, Origin
-from tokforge_models.serving.tools import Arguments, Begun, CallSplitter
+from tokforge_models.serving.tools import Arguments, CallBegun, CallSplitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,13 @@ class ChatReader:
             self._gather(self._splitter.add(text), by, gathered)
 
     def _gather(
-        self, parts: list[str | Begun | Arguments], by: str | None, gathered: _Gathered
+        self, parts: list[str | CallBegun | Arguments], by: str | None, gathered: _Gathered
     ) -> None:
         assert self._splitter is not None
         for part in parts:
             if isinstance(part, str):
                 gathered.say(part, by)
-            elif isinstance(part, Begun):
+            elif isinstance(part, CallBegun):
                 self._calls_begun += 1
                 gathered.call(self._calls_begun - 1, part.name)
             else:

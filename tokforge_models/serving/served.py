@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from tokforge_engine import GenerateOptions, Message, Piece, Result
 
 
-class Answer(Protocol):
+class RunningAnswer(Protocol):
     """A running generation; `tokforge_engine.Generation` is one."""
 
     @property
@@ -42,7 +42,7 @@ class Model(Protocol):
         """The largest draft length."""
         ...
 
-    def generate(self, prompt: Sequence[Message], options: GenerateOptions, /) -> Answer:
+    def generate(self, prompt: Sequence[Message], options: GenerateOptions, /) -> RunningAnswer:
         """Begin an answer."""
         ...
 
@@ -74,3 +74,16 @@ class Served:
     rule: str | None
     notes: tuple[str, ...]
     d: int | Literal["auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an answer ended.
+
+    Attributes:
+        result: the answer.
+        waited: seconds from its request to its beginning.
+    """
+
+    result: Result
+    waited: float

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from tokforge_engine import Likely, Piece, TokenLogprobs
 from tokforge_models.serving.answered import (
     Answered,
+    AnswerMessage,
     Call,
     CalledFunction,
     ChatChoice,
@@ -24,14 +25,13 @@ from tokforge_models.serving.answered import (
     FinishReason,
     LiveTimings,
     Origin,
-    Said,
     Timings,
     TokenLogprob,
     Usage,
 )
 from tokforge_models.serving.orders import Order
-from tokforge_models.serving.queue import Ended
 from tokforge_models.serving.reading import Reading
+from tokforge_models.serving.served import Ended
 
 # What the API gives for a probability of nothing, which JSON cannot express.
 _LEAST_LOGPROB = -9999.0
@@ -108,7 +108,7 @@ class ChatTeller(_Telling):
 
     def begin(self) -> Sequence[Answered]:
         """The role."""
-        return [self._chunk(Said(role="assistant", content=""))]
+        return [self._chunk(AnswerMessage(role="assistant", content=""))]
 
     def part(self, reading: Reading, live: LiveTimings | None) -> Answered:
         """A chunk."""
@@ -120,7 +120,7 @@ class ChatTeller(_Telling):
         if reading.calls:
             said["tool_calls"] = list(reading.calls)
         return self._chunk(
-            Said(**said),
+            AnswerMessage(**said),
             logprobs=self._logprobs(reading.logprobs),
             origins=reading.origins,
             **_live(live),
@@ -129,7 +129,7 @@ class ChatTeller(_Telling):
     def end(self, ended: Ended, *, called: bool) -> Sequence[Answered]:
         """Why it ended, timings, and the usage where it was asked for."""
         last = self._chunk(
-            Said(),
+            AnswerMessage(),
             finish_reason=_finish_reason(ended, called=called),
             timings=Timings.of(ended),
             seed=ended.result.seed,
@@ -151,7 +151,7 @@ class ChatTeller(_Telling):
             said["tool_calls"] = _whole_calls(reading.calls)
         choice = ChatChoice(
             index=0,
-            message=Said(**said),
+            message=AnswerMessage(**said),
             logprobs=self._logprobs(reading.logprobs),
             finish_reason=_finish_reason(ended, called=called),
             **self._origins(reading.origins),
@@ -167,7 +167,7 @@ class ChatTeller(_Telling):
 
     def _chunk(
         self,
-        delta: Said,
+        delta: AnswerMessage,
         *,
         logprobs: ChatLogprobs | None = None,
         finish_reason: FinishReason | None = None,
@@ -194,7 +194,10 @@ class ChatTeller(_Telling):
             return None
         content = [
             ChosenLogprob(
-                **_likely(each.chosen), top_logprobs=[TokenLogprob(**_likely(t)) for t in each.top]
+                token=_shown(each.chosen),
+                logprob=_logprob(each.chosen),
+                bytes=list(each.chosen.text),
+                top_logprobs=[_told(likely) for likely in each.top],
             )
             for each in told
         ]
@@ -305,5 +308,5 @@ def _logprob(likely: Likely) -> float:
     return max(likely.logprob, _LEAST_LOGPROB)
 
 
-def _likely(likely: Likely) -> dict[str, Any]:
-    return {"token": _shown(likely), "logprob": _logprob(likely), "bytes": list(likely.text)}
+def _told(likely: Likely) -> TokenLogprob:
+    return TokenLogprob(token=_shown(likely), logprob=_logprob(likely), bytes=list(likely.text))

@@ -20,7 +20,7 @@ _HEAD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class CallBegun:
     """A call of a function begins; its arguments follow."""
 
     name: str
@@ -33,7 +33,7 @@ class Arguments:
     text: str
 
 
-Part = str | Begun | Arguments
+Part = str | CallBegun | Arguments
 
 
 class CallSplitter:
@@ -138,7 +138,7 @@ class CallSplitter:
         self._blanks = ""
         self._after_call = True
         self.calls += 1
-        parts.append(Begun(name))
+        parts.append(CallBegun(name))
 
     def _skip_to_close(self) -> bool:
         _, close, after = self._held.partition(CLOSE_CALL)
