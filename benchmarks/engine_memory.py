@@ -12,14 +12,9 @@ import argparse
 from pathlib import Path
 
 from tokforge_engine import GenerateOptions, ModelSpec, RuntimeSettings, Session
+from tokforge_models.measuring.runner import peak_bytes
 
 WORDS = "sea cat tree house river blue "
-
-
-def peak_bytes(pid: int) -> int:
-    """The most resident memory that a process has had."""
-    status = Path("/proc", str(pid), "status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def main() -> None:
@@ -44,6 +39,8 @@ def main() -> None:
             for _ in generation:
                 pass
         peak, needed = peak_bytes(session.pid), session.needed_bytes
+    if peak is None:
+        raise SystemExit("this system does not tell a process's peak of memory")
     names = " with ".join(spec.label for spec in specs)
     read = generation.result.prompt_tokens
     print(
