@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import mean
 
 import pytest
@@ -94,6 +95,20 @@ def test_a_machine_that_slows_down_as_a_whole_changes_no_choice():
         pair.run(auto(pair), 2000)
         lengths.append(mean(pair.lengths[200:]))
     assert lengths[0] == pytest.approx(lengths[1], 0.1)
+
+
+@pytest.mark.parametrize("width", [1, 4, 8])
+@pytest.mark.parametrize("wrong", [0.75, 1.3])
+def test_a_width_that_was_measured_badly_at_load_costs_little(width, wrong):
+    measured = [
+        seconds * (wrong if n == width else 1.0) for n, seconds in enumerate(STEEP.verify, 1)
+    ]
+    speeds = []
+    for seed in SEEDS:
+        pair = VirtualPair(STEEP, [0.8], seed=seed)
+        costs = replace(STEEP, verify=tuple(measured))
+        speeds.append(pair.run(AutoPolicy(costs, pair, None, clock=pair.clock), 2000))
+    assert mean(speeds) >= 0.93 * best(STEEP, 0.8)
 
 
 def test_never_more_than_there_is_room_for():

@@ -26,6 +26,19 @@ def test_measures_each_width_of_the_target_and_the_draft():
     assert target.ids == draft.ids == []
 
 
+def test_of_repetitions_the_least_counts():
+    slow = iter([1.0, 5.0, 1.2] * 100)
+
+    class Disturbed(Timed):
+        def verify(self, ids):
+            self._clock[0] += next(slow)
+            return super().verify(ids)
+
+    clock = [0]
+    costs = measure_costs(Disturbed(clock, 100, 20), None, 0, lambda: clock[0])
+    assert costs.verify == (pytest.approx(121.0),)
+
+
 def test_without_a_draft_only_the_target_is_measured():
     clock = [0]
     assert measure_costs(Timed(clock, 100, 20), None, 1, lambda: clock[0]) == Costs((120, 140))

@@ -21,7 +21,7 @@ class Chances:
         kept: how many of them were kept.
     """
 
-    _DEGREE_WEIGHT = 3.0
+    _DEGREE_WEIGHT = 4.0
     _WHOLE_WEIGHT = 1.5
 
     def __init__(self, priors: Sequence[float], fade: float) -> None:
