@@ -134,7 +134,7 @@ def test_what_auto_learns_is_kept_for_the_pair(pair: Path) -> None:
     (file,) = (pair / "learned").iterdir()
     file.write_text("nonsense")
     assert tokforge(*words).code == 0
-    assert json.loads(file.read_text())["schema"] == 2
+    assert json.loads(file.read_text())["schema"] == 3
     assert tokforge(*words, "--draft", "lookup").code == 0
     assert len(list((pair / "learned").iterdir())) == 2
 
