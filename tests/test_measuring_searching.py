@@ -205,7 +205,7 @@ def test_formats_that_compute_the_same_numbers_are_one() -> None:
     known = search(asked, Device())
     assert formats(asked, known) == (SHIPPED, REFERENCE)
     told = {each.what: each.why for each in decide(asked, known).skipped}
-    assert told["precision normal"] == "it computes the same numbers as as shipped"
+    assert told["precision normal"] == ("it computes the same numbers as the format as shipped")
 
 
 def test_without_a_reference_the_format_stays_as_shipped() -> None:

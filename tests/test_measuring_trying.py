@@ -111,13 +111,16 @@ def test_each_kind_of_trial_finds_what_it_is_for() -> None:
         assert isinstance(shipped, Judged)
         assert reference.divergence == 0.0 < shipped.divergence
         assert reference.digest != shipped.digest
-        found = made.try_it(Decode(Candidate(PAIR, Way("model", 3)), 0)).outcome
+        found = made.try_it(Decode(ASKED.probe, 0)).outcome
         assert isinstance(found, Decoded)
         assert [cell.workload for cell in found.cells] == ["prose", "code"]
         prose, code = found.cells
         assert prose.tokens == 2 * code.tokens
-        assert len(prose.drafted) == len(prose.accepted) == 3
+        assert len(prose.drafted) == len(prose.accepted) == 7
         assert prose.speed > 0
+        other = made.try_it(Decode(Candidate(PAIR, Way("model", 3)), 0)).outcome
+        assert isinstance(other, Decoded)
+        assert not any(cell.drafted for cell in other.cells)
     assert machine.open == []
 
 
@@ -215,8 +218,10 @@ def test_a_search_goes_on_with_as_much_text_as_it_began() -> None:
     ("second", "expected"),
     [
         (0.001, Portion(2, 64)),
-        (0.004, Portion(2, 25)),
-        (0.01, Portion(2, 16)),
+        (0.002, Portion(2, 33)),
+        (0.004, Portion(2, 17)),
+        (0.005, Portion(1, 27)),
+        (0.01, Portion(1, 16)),
         (0.02, Portion(1, 16)),
         (0.1, Portion(1, 16)),
     ],

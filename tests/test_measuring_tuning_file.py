@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokforge_models.device import GIB, Device, Platform
 from tokforge_models.errors import RegistryError
 from tokforge_models.files.disk import Disk
-from tokforge_models.measuring.trials import Known, Setup, Tried
+from tokforge_models.measuring.trials import Decoded, Known, Setup, Tried
 from tokforge_models.measuring.tuning_file import Conditions, Search, read_search, write_search
 from tuning_kit import DRAFT, SHIPPED, question, search
 from tuning_kit import Device as Simulated
@@ -50,6 +50,22 @@ def test_a_search_is_read_as_it_was_written(tmp_path_factory, chance, fails, mos
     assert found.known.tried == rounded(known)
 
 
+def test_the_longest_search_can_be_read_again(tmp_path: Path) -> None:
+    asked = question(threads=(1, 2, 3, 4, 6, 8), budget=1e6)
+    device = Simulated(chance=0.7, noise=0.3)
+    known = search(asked, device)
+    assert len(known.tried) > 120
+    # Five workloads instead of two, and settings that are all given.
+    wide = [
+        replace(each, outcome=Decoded(each.outcome.cells * 2 + each.outcome.cells[:1]))
+        if isinstance(each.outcome, Decoded)
+        else each
+        for each in known.tried
+    ]
+    write_search(tmp_path / "a.json", Search(CONDITIONS, Known(wide)))
+    assert len(read_search(tmp_path / "a.json").known.tried) == len(wide)
+
+
 def test_a_target_alone_has_a_file_too(tmp_path: Path) -> None:
     conditions = replace(CONDITIONS, draft=None, shipped=Setup(SHIPPED), lookup=False)
     write_search(tmp_path / "a.json", Search(conditions, Known([])))
@@ -73,7 +89,7 @@ def test_a_target_alone_has_a_file_too(tmp_path: Path) -> None:
         (lambda file: file["trials"][1]["cells"][0].update(tokens=0), "trials.1.cells.0.tokens"),
         (lambda file: file["trials"][1]["cells"][0].update(seconds=0), "trials.1.cells.0.seconds"),
         (
-            lambda file: file["trials"][1]["cells"][0].update(drafted=[1]),
+            lambda file: file["trials"][1]["cells"][0].update(drafted=[1], accepted=[]),
             "trials.1.cells.0.accepted",
         ),
         (lambda file: file["trials"][1].update(failed=""), "trials.1.failed"),

@@ -162,7 +162,7 @@ def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 def _chances(question: Question, known: Known) -> Mapping[str, Chances]:
     plain = _speeds(known.decoded(question.plain, 0))
     looked = _speeds(known.decoded(Candidate(question.plain.setup, LOOKUP), 0))
-    drafting = known.decoded(Candidate(question.shipped, Way("model", LENGTHS[-1])), 0)
+    drafting = known.decoded(question.probe, 0)
     kept = {cell.workload: _shares(cell.drafted, cell.accepted) for cell in _cells(drafting)}
     return {
         workload: Chances(

@@ -25,10 +25,9 @@ from functools import partial
 
 from tokforge_models.bundle import Settings
 from tokforge_models.measuring.expecting import Expectations
-from tokforge_models.measuring.plan import LOOKUP, PLAIN, Way
+from tokforge_models.measuring.plan import LOOKUP, PLAIN
 from tokforge_models.measuring.standing import Standings, complexity, is_clear
 from tokforge_models.measuring.trials import (
-    LENGTHS,
     Candidate,
     Decode,
     Judge,
@@ -52,7 +51,7 @@ _FLOOR, _NO_WORSE = 1e-4, 1.1
 # Candidates that are expected to be this close, as a share of the best, count as equal.
 _STEP = 0.05
 # How much of the budget may be gone when a format is judged, a setup loaded.
-_JUDGING, _LOADING = 0.4, 0.6
+_JUDGING, _LOADING = 0.5, 0.65
 _RUNG = 2
 _LEAST_FINAL, _MOST_FINAL = 5, 15
 _LOADS = 3
@@ -150,6 +149,8 @@ def _setups(question: Question, known: Known) -> list[Setup]:
 def is_slow(target: Settings, question: Question, known: Known) -> bool:
     """Whether all forwards in a format are so much slower than as shipped, or not known."""
     judged, usual = known.judged(target), known.judged(question.shipped.target)
+    if target == question.shipped.target:
+        return False
     if judged is None or usual is None:
         return True
     return all(
@@ -160,7 +161,7 @@ def is_slow(target: Settings, question: Question, known: Known) -> bool:
 def _probes(question: Question) -> list[Candidate]:
     found = [question.base, question.plain]
     if question.shipped.draft is not None:
-        found.append(Candidate(question.shipped, Way("model", LENGTHS[-1])))
+        found.append(question.probe)
     if question.lookup:
         found.append(Candidate(question.plain.setup, LOOKUP))
     return list(dict.fromkeys(found))
@@ -173,7 +174,11 @@ def _fits(trial: Trial, question: Question, known: Known, share: float = 1.0) ->
 
 def _expected_seconds(trial: Trial, known: Known) -> float:
     """As the longest of its kind; what was never tried is expected to take no time."""
-    same = [each.seconds for each in known.tried if each.trial.__class__ is trial.__class__]
+    kind: type[Trial] = trial.__class__
+    if isinstance(trial, Judge):
+        # The first one, which all depend on, also writes the texts and runs the slowest format.
+        kind = Load
+    same = [each.seconds for each in known.tried if isinstance(each.trial, kind)]
     if isinstance(trial, Decode):
         ours = [
             each.seconds
@@ -216,7 +221,7 @@ def _unfit(target: Settings, question: Question, known: Known) -> str | None:
             return None
         other = known.judged(earlier)
         if other is not None and other.digest == judged.digest:
-            return f"it computes the same numbers as {_named(earlier, question)}"
+            return f"it computes the same numbers as the format {_named(earlier, question)}"
     return None
 
 
@@ -262,7 +267,11 @@ class _Finals:
                 yield Skipped(
                     describe(candidate, self._question.shipped),
                     f"expected {speed:.3g} tokens a second, the best of its kind {most:.3g}"
-                    + ("" if _cannot_win(speed, most) else "; there was no time for it"),
+                    + (
+                        ""
+                        if _cannot_win(speed, most)
+                        else "; others that may be as fast went before it"
+                    ),
                 )
         for candidate in self._entered:
             if (why := self._failure(candidate)) is not None:

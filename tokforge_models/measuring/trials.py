@@ -98,7 +98,7 @@ class Cell:
         workload: its name.
         tokens: emitted after the first of each text.
         seconds: of decoding.
-        drafted: guesses that were verified, by place in the draft.
+        drafted: guesses that were verified, by place in the draft; only of `Question.probe`.
         accepted: how many of them were kept.
     """
 
@@ -179,6 +179,11 @@ class Question:
     def plain(self) -> Candidate:
         """The target as shipped, decoding plain; it is held against the others to the end too."""
         return Candidate(Setup(self.shipped.target), PLAIN)
+
+    @property
+    def probe(self) -> Candidate:
+        """What tells how often guesses are kept at any length: the longest one."""
+        return Candidate(self.shipped, Way("model", LENGTHS[-1]))
 
     @property
     def ways(self) -> tuple[Way, ...]:

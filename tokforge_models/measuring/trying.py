@@ -53,7 +53,7 @@ _SESSIONS = 4
 _JUDGED_TOKENS = 40
 # What one repetition of plain decoding should take, as far as its texts can be that short, and how
 # much longer its forwards take than those at load, whose context is empty.
-_SECONDS, _LONGER = 1.5, 1.5
+_SECONDS, _LONGER = 1.0, 1.5
 _LEAST_TOKENS, _MOST_TOKENS = 16, 64
 
 
@@ -69,7 +69,7 @@ def portion(second: float, workloads: Sequence[Workload]) -> Portion:
     """What one repetition shall decode where a plain forward took `second` seconds at load."""
     prompts = max(len(each.prompts) for each in workloads)
     second *= _LONGER
-    if second * _LEAST_TOKENS * prompts * len(workloads) > 2 * _SECONDS:
+    if second * _LEAST_TOKENS * prompts * len(workloads) > _SECONDS:
         prompts = 1
     tokens = round(_SECONDS / (second * prompts * len(workloads)))
     return Portion(prompts, min(max(tokens, _LEAST_TOKENS), _MOST_TOKENS))
@@ -188,7 +188,7 @@ class Trier:
             self._sample(session, name, text, candidate.way, self._portion.tokens)
             for name, text in prompts
         ]
-        return decoded(samples)
+        return decoded(samples, acceptance=candidate == self._question.probe)
 
     def _sample(self, session: Session, name: str, text: str, way: Way, tokens: int) -> Sample:
         return decode(session.generate, Step(0, name, 0, text, way), tokens, self._clock)
@@ -238,11 +238,12 @@ def _on_one_line(text: str) -> str:
     return " ".join(visible.split()) or "it failed without a word"
 
 
-def decoded(samples: Sequence[Sample]) -> Decoded:
-    """What texts tell together, by workload."""
+def decoded(samples: Sequence[Sample], *, acceptance: bool) -> Decoded:
+    """What texts tell together, by workload; on demand with what was kept of the guesses."""
     cells = []
     for name in dict.fromkeys(each.step.workload for each in samples):
         ours = [each.stats for each in samples if each.step.workload == name]
+        guessing = ours if acceptance else []
         spoken = [stats for stats in ours if stats.emitted > 1]
         seconds = sum(stats.decode_seconds for stats in spoken)
         if seconds > 0:
@@ -251,8 +252,8 @@ def decoded(samples: Sequence[Sample]) -> Decoded:
                     workload=name,
                     tokens=sum(stats.emitted - 1 for stats in spoken),
                     seconds=seconds,
-                    drafted=added(stats.drafted_by_position for stats in ours),
-                    accepted=added(stats.accepted_by_position for stats in ours),
+                    drafted=added(stats.drafted_by_position for stats in guessing),
+                    accepted=added(stats.accepted_by_position for stats in guessing),
                 )
             )
     return Decoded(tuple(cells))

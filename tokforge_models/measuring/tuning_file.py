@@ -13,7 +13,7 @@
        {"decode": {"target": {...}, "draft": {...}, "way": {"drafter": "model", "d": 3}},
         "repetition": 0, "seconds": 1.9,
         "cells": [{"workload": "prose", "tokens": 126, "seconds": 1.1,
-                   "drafted": [...], "accepted": [...]}]},
+                   "drafted": [...], "accepted": [...]}]},   # of the longest drafts, once
        {"judge": {...}, "seconds": 0.2, "failed": "..."}]}
 
 The file is replaced as a whole after each trial. Trials that were made under other conditions
@@ -167,9 +167,14 @@ def _outcome_document(outcome: Outcome) -> dict[str, Any]:
         case Judged() as judged:
             return dataclasses.asdict(judged)
         case Decoded(cells):
-            return {"cells": [dataclasses.asdict(cell) for cell in cells]}
+            return {"cells": [_cell(cell) for cell in cells]}
         case Failed(why):
             return {"failed": why}
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    values = dataclasses.asdict(cell)
+    return {name: value for name, value in values.items() if value != ()}
 
 
 def _conditions(conditions: Conditions) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -75,7 +75,7 @@ def decide(question: Question, known: Known) -> Verdict:
         before=standings.of(question.base),
         best=best,
         plain=plain,
-        words=_words(question, known, chosen, best.get("paired"), plain),
+        words=_words(question, known, chosen, best),
         complete=next_trial(question, known) is None,
         limit=limit(question, known),
         divergence=divergence_of(chosen.candidate, question, known) if chosen else None,
@@ -134,7 +134,9 @@ def profiles(
             replace(
                 kept[0],
                 draft=identity.draft,
-                paired=_against(paired, plain),
+                # The draft pays where it is better than the best without it.
+                plain=kept[0].paired,
+                paired=kept[0].paired * (paired.ratio / alone.ratio),
                 lookup=way == AUTO if question.lookup and way.d == "auto" else None,
                 divergence=divergence_of(paired.candidate, question, known),
                 target_settings=_tuned(paired.candidate.setup.target),
@@ -174,11 +176,7 @@ def divergence_of(candidate: Candidate, question: Question, known: Known) -> flo
 
 
 def _words(
-    question: Question,
-    known: Known,
-    chosen: Standing | None,
-    paired: Standing | None,
-    plain: Standing | None,
+    question: Question, known: Known, chosen: Standing | None, best: Mapping[Kind, Standing]
 ) -> str:
     if (why := broken(question, known)) is not None:
         return f"the pair does not run as shipped: {why}"
@@ -187,11 +185,10 @@ def _words(
             return "no number format is known to be as near to the reference as was asked for"
         return "too little was measured to choose by; a larger budget helps"
     said = [_choice(question, chosen)]
-    if plain is not None and paired is not None:
-        said.append(
-            f"with the draft {paired.ratio / plain.ratio:.2f} times plain decoding, each at its "
-            "best"
-        )
+    paired, alone = best.get("paired"), best.get("alone")
+    if paired is not None and alone is not None:
+        ratio = paired.ratio / alone.ratio
+        said.append(f"with the draft {ratio:.2f} times the best without it, each at its best")
         if chosen.candidate.kind != "paired":
             said.append("so the draft does not pay here")
     return "; ".join(said)

@@ -59,7 +59,8 @@ class Measurement:
         target: content digest of the target.
         draft: content digest of the draft; None where the target was measured alone.
         mnn: version of MNN that it was measured with.
-        plain: tokens a second of plain decoding, at the settings that are best for it.
+        plain: tokens a second of plain decoding, at the settings that are best for it; of a pair
+            that was tuned, of the best without the draft, which may draft from the context.
         paired: tokens a second of the best that the pair reaches, at its own best settings; of a
             target alone, with drafts from the context if they gain, else `plain` again.
         lookup: whether drafts from the context are worth it; None where that was not measured.
