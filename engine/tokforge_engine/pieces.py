@@ -22,8 +22,8 @@ class Pieces:
     """Collects tokens and sends them with what they say, the first at once.
 
     Tokens become text where a piece goes out, several in a row: after each forward of a model this
-    code would be cold in the processor's caches, and take five times as long. Where a text may end
-    the answer, each becomes text as it comes.
+    code would be cold in the processor's caches, and take several times as long. Where a text may
+    end the answer, each becomes text as it comes.
 
     Args:
         request: whose answer it is.
