@@ -77,18 +77,20 @@ class FollowedCosts:
     """Costs now: as measured, times one factor for the target and one for the draft.
 
     The factors follow a longer context, heat and other load; a correction for each width mends
-    what was measured badly at load. It is the faster of the two: where one length alone is used, a
-    factor that took the blame would leave that length as cheap beside the others as it never was.
+    what was measured badly at load. A width that was seen a few times only is believed the less:
+    where it alone is used, a factor that took all the blame would leave it as cheap beside the
+    others as it never was.
     """
 
-    _TRACKING = 0.05
-    _WIDTH_TRACKING = 0.1
+    _TRACKING = 0.1
+    _LEAST_WIDTH_TRACKING = 0.01
     # More than this is a change of the whole machine, not of one width.
     _WIDTH_SURPRISE = 1.4
 
     def __init__(self, costs: Costs) -> None:
         self._costs = costs
         self._verify = list(costs.verify)
+        self._seen = [_REPEATS] * len(costs.verify)
         self._target_factor = 1.0
         self._draft_factor = 1.0
 
@@ -115,7 +117,8 @@ class FollowedCosts:
         seen = _bounded(seconds / self._verify[d], self._target_factor)
         surprise = seen / self._target_factor
         if 1 / self._WIDTH_SURPRISE < surprise < self._WIDTH_SURPRISE:
-            self._verify[d] *= surprise**self._WIDTH_TRACKING
+            self._seen[d] += 1
+            self._verify[d] *= surprise ** max(1 / self._seen[d], self._LEAST_WIDTH_TRACKING)
         self._target_factor += self._TRACKING * (seen - self._target_factor)
 
     def drafted(self, d: int, unseen: int, seconds: float) -> None:
