@@ -88,6 +88,21 @@ def test_ctrl_c_keeps_the_trials_and_saves_no_profile(pair: Path) -> None:
 
 
 @needs_mnn
+def test_two_tunes_of_one_pair_do_not_share_the_cores(pair: Path) -> None:
+    process = start("tune", "demo-chat", *TINY)
+    assert process.stderr is not None
+    process.stderr.readline()
+    second = tokforge("tune", "demo-chat", *TINY, "--json")
+    assert second.code == 7
+    said = second.document["error"]["message"]
+    assert "the tuning of demo-chat is being worked on by `tokforge tune demo-chat" in said
+    assert str(process.pid) in said
+    process.kill()
+    process.communicate()
+    assert tokforge("tune", "demo-chat", *TINY, "--json").code in {0, 7}
+
+
+@needs_mnn
 def test_other_conditions_and_fresh_begin_anew(pair: Path) -> None:
     first = tokforge("tune", "demo-chat", *TINY, "--draft", "none")
     assert first.code in {0, 7}

@@ -17,9 +17,10 @@ from tokforge_models.cli import output
 from tokforge_models.cli.measuring import pairs_of, version_of
 from tokforge_models.cli.pair import open_pair
 from tokforge_models.cli.saving import save_profiles
-from tokforge_models.cli.world import Resolved, World, claimed
+from tokforge_models.cli.world import Resolved, World, claimed, this_command
 from tokforge_models.device_probe import probe_device
 from tokforge_models.files.digests import pair_key
+from tokforge_models.files.locks import Locks
 from tokforge_models.measuring.quality import PROMPTS
 from tokforge_models.measuring.searching import next_trial
 from tokforge_models.measuring.space import formats_of, reference_of, threads_of
@@ -76,8 +77,8 @@ def tune_pair(world: World, target: str, wanted: Wanted) -> Ended:
     """Search, keep each trial as it is made, and in the end save what was found.
 
     Raises:
-        TokforgeError: a bundle is unknown, not installed or damaged, or the file of earlier trials
-            cannot be read.
+        TokforgeError: a bundle is unknown, not installed or damaged, the file of earlier trials
+            cannot be read, or another process tunes this pair.
         EngineUnavailable: MNN does not run here.
     """
     resolved = _resolved(world, target, wanted.draft)
@@ -89,6 +90,11 @@ def tune_pair(world: World, target: str, wanted: Wanted) -> Ended:
         conditions = _conditions(world, resolved, workloads)
         question = _question(conditions, wanted)
         path = _path(world, conditions)
+        # Two would share the cores, and each would leave out what the other has tried.
+        locks = Locks(
+            path.with_suffix(".lock"), world.store.disk, f"the tuning of {resolution.target.id}"
+        )
+        stack.enter_context(locks.exclusive(this_command(), timeout=0))
         search = Search(conditions, _earlier(path, conditions, fresh=wanted.fresh))
         stopped = False
         loader = _Loader(world, resolved, force=wanted.force)

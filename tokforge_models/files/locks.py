@@ -62,11 +62,13 @@ class Locks:
     Args:
         folder: locks/<id>.
         disk: how holders are written.
+        what: is locked, for messages; the bundle that the folder is named after unless given.
     """
 
-    def __init__(self, folder: Path, disk: Disk) -> None:
+    def __init__(self, folder: Path, disk: Disk, what: str | None = None) -> None:
         self._folder = folder
         self._disk = disk
+        self._what = what or f"the bundle {folder.name}"
         self._worker = folder / "holder.json"
         self._claims = folder / "claims"
 
@@ -126,7 +128,7 @@ class Locks:
         with self._gate():
             if users := self._users():
                 raise Refused(
-                    f"the bundle {self._folder.name} is in use by {', '.join(map(str, users))}",
+                    f"{self._what} is in use by {', '.join(map(str, users))}",
                     kept="the bundle as it is",
                     hint="end that command first, then run this one again",
                 )
@@ -180,7 +182,7 @@ class Locks:
                     lock.acquire(timeout=timeout)
                 except Timeout as error:
                     raise Refused(
-                        f"the bundle {self._folder.name} is being worked on by {who()}",
+                        f"{self._what} is being worked on by {who()}",
                         hint="wait for that command to end, then run this one again",
                     ) from error
             except NotImplementedError as error:
