@@ -14,9 +14,12 @@ from demo_pair import needs_mnn
 from tokforge_models.cli.app import run
 from tokforge_models.cli.tune import seconds_in
 from tokforge_models.errors import UsageError
-from tokforge_models.measuring.trials import Tried
+from tokforge_models.files.digests import pair_key
+from tokforge_models.measuring.trials import Failed, Trial, Tried
+from tokforge_models.measuring.trying import Trier
 from tokforge_models.measuring.tuning_file import read_search
 from tokforge_models.resolution.measurement import MeasuredBy, read_measurement
+from tokforge_models.store.store import Store
 
 TINY = ("--workload", "prose", "--budget", "8s")
 
@@ -119,6 +122,36 @@ def test_other_conditions_and_fresh_begin_anew(pair: Path) -> None:
     fresh = tokforge("tune", "demo-chat", *TINY, "--draft", "none", "--fresh")
     assert fresh.code in {0, 7}
     assert read_search(path).known.tried
+
+
+@needs_mnn
+def test_ctrl_c_before_the_first_trial_tells_nothing_of_earlier_ones(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_trier: Trier, _trial: Trial) -> Tried:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trier, "try_it", interrupted)
+    contents = [Store().installed()[id].content for id in ("demo-chat", "demo-draft")]
+    path = pair / "tuning" / f"{pair_key(*contents)}.json"
+    path.parent.mkdir()
+    path.write_text("{")
+    assert run(["tune", "demo-chat", *TINY, "--fresh", "--json"]) == 130
+    document = json.loads(capsys.readouterr().out)
+    assert document["trials"] == []
+    assert document["error"]["kind"] == "interrupted"
+
+
+@needs_mnn
+def test_a_pair_that_does_not_run_ends_with_the_engines_code(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dead(_trier: Trier, trial: Trial) -> Tried:
+        return Tried(trial, Failed("it died"), 0.1)
+
+    monkeypatch.setattr(Trier, "try_it", dead)
+    assert run(["tune", "demo-chat", *TINY, "--json"]) == 8
+    assert "it died" in json.loads(capsys.readouterr().out)["verdict"]
 
 
 def test_what_cannot_be_tuned_is_refused(home: Path) -> None:

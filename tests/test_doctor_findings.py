@@ -123,7 +123,9 @@ def test_a_problem_has_a_kind_and_a_next_step(change, subject, kind, words) -> N
         ),
         (
             {"packages": {}},
-            "[plot]", "no `tokforge bench --plot`", "pip install 'tokforge-models[plot]'",
+            "[plot]",
+            "no `tokforge bench --plot`, `tokforge tune --plot`",
+            "pip install 'tokforge-models[plot]'",
         ),
         (
             {"packages": {k: v for k, v in GOOD.packages.items() if k != "llguidance"}},

@@ -15,11 +15,14 @@ from tokforge_models.measuring.plan import LOOKUP, PLAIN, Way
 from tokforge_models.measuring.searching import broken, formats, limit, next_trial
 from tokforge_models.measuring.trials import (
     Decode,
+    Decoded,
     Failed,
     Judge,
     Known,
     Load,
+    Outcome,
     Setup,
+    Trial,
     describe_trial,
 )
 from tokforge_models.measuring.verdict import decide
@@ -230,6 +233,20 @@ def test_a_pair_that_does_not_run_as_shipped_ends_the_search() -> None:
     verdict = decide(asked, known)
     assert verdict.chosen is None
     assert "it died" in verdict.words
+
+
+class Silent(Device):
+    """A model that says one token, whatever it is asked."""
+
+    def _outcome(self, trial: Trial) -> Outcome:
+        return Decoded(()) if isinstance(trial, Decode) else super()._outcome(trial)
+
+
+def test_a_model_that_says_one_token_gives_nothing_to_choose_by() -> None:
+    asked = question()
+    verdict = decide(asked, search(asked, Silent()))
+    assert verdict.chosen is None
+    assert verdict.complete
 
 
 def test_a_target_alone_is_tuned_too() -> None:

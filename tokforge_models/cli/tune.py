@@ -103,10 +103,7 @@ def tune(
     if ended.stopped:
         output.note("the trials are kept: the same command goes on from there")
         raise output.Interrupted
-    verdict = ended.tuned.verdict
-    if verdict.chosen is not None:
-        return 0
-    return _NOTHING_CHOSEN if verdict.before is not None or verdict.complete else _BROKEN
+    return _exit_code(ended.tuned)
 
 
 def seconds_in(text: str) -> float:
@@ -125,6 +122,14 @@ def seconds_in(text: str) -> float:
             "--budget takes a time", expected="5s to 24h, e.g. 90s, 2m or 10m", got=repr(text[:20])
         )
     return float(seconds)
+
+
+def _exit_code(tuned: Tuned) -> int:
+    from tokforge_models.measuring.searching import broken
+
+    if tuned.verdict.chosen is not None:
+        return 0
+    return _NOTHING_CHOSEN if broken(tuned.question, tuned.known) is None else _BROKEN
 
 
 def _document(tuned: Tuned) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from tokforge_models.files.locks import Locks
 from tokforge_models.measuring.quality import PROMPTS
 from tokforge_models.measuring.searching import next_trial
 from tokforge_models.measuring.space import formats_of, reference_of, threads_of
-from tokforge_models.measuring.trials import Known, Question, Setup, Tried, describe_trial
+from tokforge_models.measuring.trials import Known, Question, Setup, Trial, describe_trial
 from tokforge_models.measuring.trying import Trier
 from tokforge_models.measuring.tuned import Tuned
 from tokforge_models.measuring.tuning_file import Conditions, Search, read_search, write_search
@@ -100,10 +100,11 @@ def tune_pair(world: World, target: str, wanted: Wanted) -> Ended:
         loader = _Loader(world, resolved, force=wanted.force)
         with Trier(question, loader.load, workloads, search.known) as trier:
             try:
-                search = _go_on(world, path, question, search, trier)
+                while (trial := next_trial(question, search.known)) is not None:
+                    search = _with(trial, question, search, trier)
+                    write_search(path, search, world.store.disk)
             except KeyboardInterrupt:
                 stopped = True
-                search = replace(search, known=read_search(path).known) if path.exists() else search
     verdict = decide(question, search.known)
     draft = resolution.draft.id if resolution.draft else None
     tuned = Tuned(resolution.target.id, draft, question, conditions, search.known, verdict)
@@ -187,17 +188,15 @@ def _earlier(path: Path, conditions: Conditions, *, fresh: bool) -> Known:
     return search.known
 
 
-def _go_on(world: World, path: Path, question: Question, search: Search, trier: Trier) -> Search:
-    """Make one trial after another; each is on disk before the next begins."""
-    while (trial := next_trial(question, search.known)) is not None:
-        left = max(question.budget - search.known.spent, 0.0)
-        output.note(f"[{_clock(left)} left] {describe_trial(trial, question.shipped)}")
-        tried: Tried = trier.try_it(trial)
-        search = replace(search, known=Known((*search.known.tried, tried)))
-        write_search(path, search, world.store.disk)
-        if (why := search.known.failure(trial)) is not None:
-            output.note(f"           failed: {why}")
-    return search
+def _with(trial: Trial, question: Question, search: Search, trier: Trier) -> Search:
+    """A search with one trial more, which is made and told."""
+    left = max(question.budget - search.known.spent, 0.0)
+    output.note(f"[{_clock(left)} left] {describe_trial(trial, question.shipped)}")
+    tried = trier.try_it(trial)
+    known = Known((*search.known.tried, tried))
+    if (why := known.failure(trial)) is not None:
+        output.note(f"           failed: {why}")
+    return replace(search, known=known)
 
 
 def _clock(seconds: float) -> str:

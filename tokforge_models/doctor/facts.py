@@ -19,7 +19,7 @@ EXTRAS = {
         "prometheus-client": "`tokforge serve`",
         "llguidance": "answers of `tokforge serve` by a JSON schema",
     },
-    "plot": {"matplotlib": "`tokforge bench --plot`"},
+    "plot": {"matplotlib": "`tokforge bench --plot`, `tokforge tune --plot`"},
 }
 """Packages that need not be installed, by the extra that brings them, and what each gives."""
 

@@ -383,7 +383,11 @@ class _Finals:
 
     def _clear(self, cohort: Sequence[Candidate]) -> bool:
         """Whether another repetition would hardly change a thing."""
-        best, *others = self._standings.order(cohort)
+        order = self._standings.order(cohort)
+        if not order:
+            # No text had a second token: nothing can be told, however often it is decoded.
+            return True
+        best, *others = order
         return all(is_clear(self._standings.ratios(each, best)) for each in others)
 
 
