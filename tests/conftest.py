@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,13 @@ from hypothesis import settings
 # How long an example takes says nothing about the code on a shared machine.
 settings.register_profile("tokforge", deadline=None)
 settings.load_profile("tokforge")
+
+
+def pytest_configure() -> None:
+    # A shell that starts the tests in the background has SIGINT ignored, and children inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
