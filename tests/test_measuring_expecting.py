@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokforge_models.bundle import Settings
-from tokforge_models.measuring.expecting import AUTO as SHARE
+from tokforge_models.measuring.expecting import AUTO_SHARE as SHARE
 from tokforge_models.measuring.expecting import Expectations
 from tokforge_models.measuring.plan import AUTO, LOOKUP, PLAIN, Way
 from tokforge_models.measuring.trials import LENGTHS, Candidate, Known, Setup

@@ -5,8 +5,8 @@ first i guesses were all kept, and takes V(d + 1) + d * D, and the draft's readi
 where all were kept. So acceptance, which no thread changes, is measured once, and forwards for each
 thread count and for each number format, not for each pair of them: a format changes V by the same
 factor at every thread count. Such factors are medians over loads that took turns. Lookup's gain
-over plain decoding is taken to be the same in all setups, and ``auto`` to reach `AUTO` of the best
-that it may choose among (docs/engine.md, Figures).
+over plain decoding is taken to be the same in all setups, and ``auto`` to reach `AUTO_SHARE` of the
+best that it may choose among (docs/engine.md, Figures).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tokforge_models.measuring.trials import (
     on_cpu,
 )
 
-AUTO = 0.98
+AUTO_SHARE = 0.98
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _speed(way: Way, costs: Costs, chances: Chances) -> float | None:
         return None
     if way.d == "auto":
         best = max(_fixed(d, costs, chances.kept) for d in (0, *LENGTHS))
-        return AUTO * (max(best, looked) if looked and way.drafter == "any" else best)
+        return AUTO_SHARE * (max(best, looked) if looked and way.drafter == "any" else best)
     return _fixed(way.d, costs, chances.kept)
 
 
