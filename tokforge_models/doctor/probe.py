@@ -24,6 +24,7 @@ from tokforge_models.device import Platform
 from tokforge_models.device_probe import installed_mnn, probe_device, this_platform
 from tokforge_models.doctor.facts import EXTRAS, Facts, Home, Mnn, Profile, Python
 from tokforge_models.errors import Problem, RegistryError, StorageError, TokforgeError
+from tokforge_models.files.disk import is_there
 from tokforge_models.registry.registry import Registry, files_in_force
 from tokforge_models.store.measurements import Measurements
 from tokforge_models.store.store import BundleStatus, Store
@@ -200,7 +201,7 @@ def _ids(store: Store, faults: list[str]) -> dict[str, str]:
 def _home(store: Store) -> Home:
     home = store.home
     there = home
-    while not _is_there(there) and there != there.parent:
+    while not is_there(there) and there != there.parent:
         there = there.parent
     try:
         free: int | None = store.disk.free(home)
@@ -208,7 +209,7 @@ def _home(store: Store) -> Home:
         free = None
     return Home(
         path=home,
-        exists=_is_there(home),
+        exists=is_there(home),
         write_fault=_write_fault(there),
         free_bytes=free,
         is_open=_is_open(home),
@@ -240,12 +241,4 @@ def _unreadable(home: Path) -> Iterator[Path]:
     for path in islice(files, _MOST_ENTRIES):
         if not path.is_symlink() and not os.access(path, os.R_OK):
             yield path
-    yield from folders if _is_there(home) else ()
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        # Something is, if we may not look.
-        return True
+    yield from folders if is_there(home) else ()

@@ -59,6 +59,14 @@ def _is_odd(path: Path) -> bool:
     return os.path.lexists(path) and not is_plain_file(path)
 
 
+def is_there(path: Path) -> bool:
+    """Whether something is at `path`; true also where we may not look, as reading it will say."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
 def is_plain_file(path: Path) -> bool:
     """Whether `path` itself, not what it may link to, is a regular file."""
     try:

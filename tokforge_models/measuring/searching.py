@@ -39,6 +39,7 @@ from tokforge_models.measuring.trials import (
     Trial,
     changed,
     describe,
+    format_of,
     with_threads,
 )
 
@@ -279,10 +280,8 @@ class _Finals:
 
     def _expectations(self) -> dict[Candidate, float]:
         expectations = Expectations(self._question, self._known)
-        allowed = {replace(each, threads=None) for each in formats(self._question, self._known)}
-        targets = [
-            each for each in expectations.targets() if replace(each, threads=None) in allowed
-        ]
+        allowed = set(map(format_of, formats(self._question, self._known)))
+        targets = [each for each in expectations.targets() if format_of(each) in allowed]
         drafts = expectations.drafts()
         candidates = [
             *(Candidate(Setup(target), PLAIN) for target in targets),

@@ -266,6 +266,11 @@ def with_threads(setup: Setup, threads: int) -> Setup:
     )
 
 
+def format_of(target: Settings) -> Settings:
+    """What a target computes with: its settings but for threads."""
+    return replace(target, threads=None)
+
+
 def on_cpu(settings: Settings) -> bool:
     """Whether a model computes on the CPU, where a thread is a thread."""
     return settings.backend in {None, "cpu"}

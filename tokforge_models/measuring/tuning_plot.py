@@ -6,7 +6,6 @@ Needs matplotlib, the extra ``[plot]``, as `tokforge_models.measuring.plot`.
 from __future__ import annotations
 
 import statistics
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,14 @@ from tokforge_models.measuring.expecting import Expectations
 from tokforge_models.measuring.plan import PLAIN, Way
 from tokforge_models.measuring.plot import COLOURS, GREY, STYLE, finish, save
 from tokforge_models.measuring.standing import Standings
-from tokforge_models.measuring.trials import LENGTHS, Candidate, Setup, changed, describe
+from tokforge_models.measuring.trials import (
+    LENGTHS,
+    Candidate,
+    Setup,
+    changed,
+    describe,
+    format_of,
+)
 from tokforge_models.measuring.tuned import Tuned
 
 _SHOWN = 12
@@ -44,7 +50,7 @@ def _expected(axes: Any, tuned: Tuned) -> None:
     expectations = Expectations(tuned.question, tuned.known)
     standings = Standings(tuned.question, tuned.known)
     chosen = tuned.verdict.chosen.candidate.setup.target if tuned.verdict.chosen else shipped.target
-    formats = [each for each in expectations.targets() if _format(each) == _format(chosen)]
+    formats = [each for each in expectations.targets() if format_of(each) == format_of(chosen)]
     drafts: tuple[Settings | None, ...] = expectations.drafts() or (None,)
     setups = [Setup(target, draft) for target in formats for draft in drafts]
     for colour, setup in zip(COLOURS, setups, strict=False):
@@ -92,7 +98,3 @@ def _measured(axes: Any, tuned: Tuned) -> None:
 
 def _fixed(setup: Setup, d: int) -> Candidate:
     return Candidate(setup, Way("model", d)) if d else Candidate(Setup(setup.target), PLAIN)
-
-
-def _format(target: Settings) -> Settings:
-    return replace(target, threads=None)

@@ -20,7 +20,14 @@ from tokforge_models.measuring.searching import (
     skipped,
 )
 from tokforge_models.measuring.standing import Standing, Standings
-from tokforge_models.measuring.trials import Candidate, Kind, Known, Question, describe
+from tokforge_models.measuring.trials import (
+    Candidate,
+    Kind,
+    Known,
+    Question,
+    describe,
+    format_of,
+)
 from tokforge_models.resolution.measurement import MeasuredBy, Measurement
 
 
@@ -58,10 +65,10 @@ class Verdict:
 def decide(question: Question, known: Known) -> Verdict:
     """What is best, for all that is known."""
     standings = Standings(question, known)
-    allowed = {_format(each) for each in formats(question, known)}
+    allowed = {format_of(each) for each in formats(question, known)}
     found = [standing for candidate in known.candidates() if (standing := standings.of(candidate))]
     found.sort(key=lambda each: -each.ratio)
-    able = [each for each in found if _format(each.candidate.setup.target) in allowed]
+    able = [each for each in found if format_of(each.candidate.setup.target) in allowed]
     best: dict[Kind, Standing] = {}
     for kind in KINDS:
         of_kind = [each for each in able if each.candidate.kind == kind]
@@ -155,10 +162,6 @@ def _against(standing: Standing, plain: Standing) -> float:
 def _tuned(settings: Settings) -> Settings:
     """The settings that tune looks at."""
     return replace(settings, power=None, sampler=None)
-
-
-def _format(target: Settings) -> Settings:
-    return replace(target, threads=None)
 
 
 def _best(standings: Standings, measured: Sequence[Standing]) -> Standing | None:

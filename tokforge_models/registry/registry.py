@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tokforge_models.bundle import Bundle, Role
 from tokforge_models.errors import Problem, RegistryError, UnknownBundle
+from tokforge_models.files.disk import is_there
 from tokforge_models.registry.lint import check, name_key
 from tokforge_models.registry.pairing import Rule, Statement
 from tokforge_models.registry.schema import Layer, read_layer
@@ -51,7 +52,7 @@ def files_in_force(config_dir: Path | None = None) -> tuple[Path, ...]:
             `default_config_dir`.
     """
     user = (default_config_dir() if config_dir is None else config_dir) / FILE_NAME
-    return (builtin_registry_path(), *((user,) if _is_there(user) else ()))
+    return (builtin_registry_path(), *((user,) if is_there(user) else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +146,6 @@ def lint(path: Path) -> tuple[Problem, ...]:
     layers = [read_layer(file) for file in ([path] if alone else [builtin, path])]
     check(layers)
     return tuple(layers[-1].problems.found)
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        # Something is, if we may not look; reading it will say so.
-        return True
 
 
 def _names(layers: Iterable[Layer], bundles: Mapping[str, Bundle]) -> dict[str, str]:
